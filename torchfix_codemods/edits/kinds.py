@@ -1,0 +1,109 @@
+"""The kinds of edit. Each says what is to change, by byte span, and nothing of how it is printed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ..source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class AddKeyword:
+    """Add `name=value` to the call at `call`, after its positional arguments and before any `**mapping`."""
+
+    call: Span
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceExpression:
+    """Put the expression `code` where the expression at `target` stands."""
+
+    target: Span
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeTail:
+    """Keep the expression at `keep`, which begins the chain at `target`, and replace the rest by `.name()` calls.
+
+    `x.data` with keep `x` becomes `x.detach()` for calls ("detach",), and `x` for no calls; with keep equal to
+    target the calls are appended (`loss` becomes `loss.detach()`). Line breaks and comments of the chain stay.
+    """
+
+    target: Span
+    keep: Span
+    calls: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AddDecorator:
+    """Decorate the function whose `def` starts at `function`, innermost (next to `def`); `code` has no `@`."""
+
+    function: Span
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class InsertBefore:
+    """Put the statements of `code` (lines, not indented) before the statement at `statement`, above its comments' end."""
+
+    statement: Span
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class InsertAfter:
+    """Put the statements of `code` (lines, not indented) directly after the statement at `statement`."""
+
+    statement: Span
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class MoveBefore:
+    """Move the statement at `statement`, with its comments, to directly before the statement at `before`."""
+
+    statement: Span
+    before: Span
+
+
+@dataclass(frozen=True, slots=True)
+class WrapInWith:
+    """Put the statements from `first` to `last` (of one block) into one `with item:`."""
+
+    first: Span
+    last: Span
+    item: str
+
+
+@dataclass(frozen=True, slots=True)
+class WrapInTry:
+    """Put the statements from `first` to `last` (of one block) into a `try`, and `cleanup` into its `finally`."""
+
+    first: Span
+    last: Span
+    cleanup: str
+
+
+@dataclass(frozen=True, slots=True)
+class NeedImport:
+    """Make sure that `import module` stands at top level before the code of this group; added when it does not."""
+
+    module: str
+
+
+Edit: TypeAlias = (
+    AddKeyword
+    | ReplaceExpression
+    | ChangeTail
+    | AddDecorator
+    | InsertBefore
+    | InsertAfter
+    | MoveBefore
+    | WrapInWith
+    | WrapInTry
+    | NeedImport
+)

@@ -1,0 +1,84 @@
+"""What every rule is: a name for a problem, a way to find it, and the edits that mend it."""
+
+from __future__ import annotations
+
+import ast
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import TYPE_CHECKING, ClassVar
+
+from .source import Position, Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .edits import Edit
+    from .model import FileModel
+
+
+class Safety(IntEnum):
+    """How far a fix may be trusted; ordered, so that a threshold selects."""
+
+    REPORT = 0
+    """No automatic fix is right: the message says what to do."""
+    UNSAFE = 1
+    """Changes behaviour, in the documented and intended way."""
+    SAFE = 2
+    """Values provably the same, or an error becomes the documented behaviour."""
+
+    @property
+    def label(self) -> str:
+        """The word shown to users."""
+        return self.name.lower()
+
+
+class Category(str, Enum):
+    """The families of rules; a folder of `transforms/` each."""
+
+    MODES = "modes"
+    GRADIENTS = "gradients"
+    MEMORY = "memory"
+    INPLACE = "inplace"
+    LOSSES = "losses"
+    SCALARS = "scalars"
+    DEVICES = "devices"
+    DATALOADING = "dataloading"
+    CHECKPOINTS = "checkpoints"
+    AMP = "amp"
+    MIGRATIONS = "migrations"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One place that departs from the documented pattern; `edits` is one atomic group, empty for a report."""
+
+    rule: str
+    span: Span
+    position: Position
+    message: str
+    safety: Safety
+    edits: tuple[Edit, ...] = ()
+
+
+class Rule(ABC):
+    """One problem. Subclasses are stateless; the docstring has the sections Why, Example, Safety and References."""
+
+    name: ClassVar[str]
+    category: ClassVar[Category]
+    safety: ClassVar[Safety]
+    """The best safety that a finding of this rule can have."""
+    needles: ClassVar[tuple[bytes, ...]] = (b"torch",)
+    """Byte strings that all occur in every file with a finding: the others are not even parsed."""
+
+    @abstractmethod
+    def find(self, file: FileModel) -> Iterator[Finding]:
+        """Yield the findings of one file, in any order."""
+
+    def finding(
+        self, file: FileModel, node: ast.expr | ast.stmt, message: str, *edits: Edit, safety: Safety | None = None
+    ) -> Finding:
+        """A finding at `node`; without edits it is a report, with edits its safety is the rule's unless told."""
+        span = file.source.span(node)
+        level = Safety.REPORT if not edits else self.safety if safety is None else safety
+        return Finding(self.name, span, file.source.position(span.start), message, level, edits)
