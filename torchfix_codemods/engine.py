@@ -1,0 +1,100 @@
+"""Check and rewrite one file: pure functions, text in, values out."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .model import FileModel
+from .rule import Finding, Safety
+from .source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .rule import Rule
+
+PASS_LIMIT = 10
+"""Passes after which a file counts as unstable; chains of fixes that need each other are far shorter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A file after all fixes that were allowed."""
+
+    before: Source
+    data: bytes
+    """The new text in UTF-8; equal to `before.data` when nothing was fixed."""
+    fixed: tuple[Finding, ...]
+    """What was fixed; positions are those of the pass that did it."""
+    remaining: tuple[Finding, ...]
+    """What is still there, with positions in the new text."""
+    refused: tuple[tuple[Finding, str], ...]
+    """Fixes that could not be applied without damage, and why; they are among the remaining too."""
+    passes: int
+
+
+class Unstable(Exception):
+    """The fixes of a file never come to rest; nothing of it may be written."""
+
+
+def check(source: Source, rules: Sequence[Rule]) -> tuple[Finding, ...]:
+    """The findings of one file, by place; raises `SourceError` when the file is not Python 3."""
+    return _find(FileModel(source), rules)
+
+
+def _find(file: FileModel, rules: Sequence[Rule]) -> tuple[Finding, ...]:
+    present = [rule for rule in rules if all(needle in file.source.data for needle in rule.needles)]
+    findings = [finding for rule in present for finding in rule.find(file)]
+    return tuple(sorted(set(findings), key=lambda finding: (finding.span, finding.rule)))
+
+
+def rewrite(source: Source, rules: Sequence[Rule], minimum: Safety) -> Rewritten:
+    """Apply the fixes of at least `minimum` safety until none is left; raises `SourceError`, and `Unstable`."""
+    order = {rule.name: place for place, rule in enumerate(rules)}
+    current, fixed, refused = source, list[Finding](), dict[tuple[str, str], str]()
+    for passes in range(PASS_LIMIT + 1):
+        file = FileModel(current)
+        findings = _find(file, rules)
+        todo = [f for f in findings if f.edits and f.safety >= minimum and _key(current, f) not in refused]
+        if not todo:
+            return _result(source, current, fixed, findings, refused, passes)
+        todo.sort(key=lambda finding: (order[finding.rule], finding.span))
+        current, applied, problems = _apply(file, todo)
+        fixed += applied
+        refused |= problems
+    message = f"{source.path}: the fixes do not come to rest after {PASS_LIMIT} passes; nothing was written"
+    raise Unstable(message)
+
+
+def _apply(file: FileModel, todo: list[Finding]) -> tuple[Source, list[Finding], Mapping[tuple[str, str], str]]:
+    """One pass: the new text, what was applied, and what was refused with its reason."""
+    from .edits.apply import apply_groups  # libcst loads here, and only for a file that changes
+
+    result = apply_groups(file.source, file.tree, [finding.edits for finding in todo])
+    problems = {_key(file.source, todo[i]): reason for i, reason in result.refused.items()}
+    applied = [todo[i] for i in result.applied]
+    changed = file.source.replace(result.data)
+    unbound = _newly_undefined(file, changed)
+    if unbound:
+        # Which of the fixes is to blame isn't known, and none of this pass may stay.
+        reason = f"would leave {', '.join(sorted(unbound))} undefined"
+        return file.source, [], problems | {_key(file.source, finding): reason for finding in applied}
+    return changed, applied, problems
+
+
+def _newly_undefined(file: FileModel, changed: Source) -> set[str]:
+    return FileModel(changed, ast.parse(changed.text)).names.undefined() - file.names.undefined()
+
+
+def _key(source: Source, finding: Finding) -> tuple[str, str]:
+    """What a refused finding is recognised by in later passes: its rule, line text and message, wherever it moved."""
+    return finding.rule, f"{source.line(finding.position.line).strip()}|{finding.message}"
+
+
+def _result(
+    before: Source, after: Source, fixed: list[Finding], findings: tuple[Finding, ...], refused: Mapping[tuple[str, str], str], passes: int
+) -> Rewritten:
+    kept = tuple((finding, refused[_key(after, finding)]) for finding in findings if _key(after, finding) in refused)
+    return Rewritten(before, after.data, tuple(fixed), findings, kept, passes)

@@ -1,0 +1,212 @@
+"""Where gradients are recorded, and which values carry them."""
+
+from __future__ import annotations
+
+import ast
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from . import torch_api as api
+from .facts import PAIR, TENSORS, Kind
+from .flow import Form
+from .index import FUNCTIONS
+
+if TYPE_CHECKING:
+    from .index import Function
+    from .kinds import Kinds
+
+_CALLER_DEPTH = 4
+_WITHOUT_PARAMETERS = frozenset(
+    f"torch.nn.{name}"
+    for name in """
+    ReLU ReLU6 LeakyReLU ELU SELU CELU GELU Sigmoid Tanh Softmax LogSoftmax Softmax2d Softplus Softsign Hardtanh SiLU
+    Dropout Dropout2d Dropout3d Flatten Unflatten MaxPool1d MaxPool2d MaxPool3d AvgPool1d AvgPool2d AvgPool3d Identity
+    AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d Upsample PixelShuffle
+    """.split()
+)
+
+
+class Recording(Enum):
+    """Whether autograd records at a place."""
+
+    ON = auto()
+    OFF = auto()
+    UNKNOWN = auto()
+
+
+class Gradients:
+    """Grad mode and gradient history in one file."""
+
+    def __init__(self, kinds: Kinds) -> None:
+        self._kinds = kinds
+        self._asked: set[ast.AST] = set()
+
+    def recording(self, node: ast.AST, depth: int = _CALLER_DEPTH) -> Recording:
+        """Whether autograd records where `node` runs: by the withs around it, decorators, and all callers in the file."""
+        for ancestor in self._kinds.flow.ancestors(node):
+            if isinstance(ancestor, (ast.With, ast.AsyncWith)):
+                for item in ancestor.items:
+                    mode = self._mode(item.context_expr)
+                    if mode and not _holds(item, node):
+                        return mode
+            elif isinstance(ancestor, (*FUNCTIONS, ast.Lambda)):
+                return self._of_function(ancestor, depth)
+        return self._of_module()
+
+    def _of_function(self, function: ast.AST, depth: int) -> Recording:
+        if isinstance(function, ast.Lambda):
+            return Recording.UNKNOWN
+        assert isinstance(function, FUNCTIONS)
+        for decorator in function.decorator_list:
+            mode = self._mode(decorator)
+            if mode:
+                return mode
+        if self._of_module() is Recording.OFF:
+            return Recording.OFF
+        calls = self._kinds.functions.calls_to(function) if depth else []
+        modes = {self.recording(call, depth - 1) for call in calls}
+        return modes.pop() if len(modes) == 1 else Recording.ON
+
+    def _of_module(self) -> Recording:
+        for statement in self._kinds.index.module.body:
+            if isinstance(statement, ast.Expr) and self._mode(statement.value, effective=True) is Recording.OFF:
+                return Recording.OFF
+        return Recording.ON
+
+    def _mode(self, node: ast.expr, *, effective: bool = False) -> Recording | None:
+        """What a context manager (or, with `effective`, a call as a statement) does to grad mode."""
+        name = self._kinds.names.qualified(node.func if isinstance(node, ast.Call) else node) or ""
+        if name in api.SET_GRAD_ENABLED and isinstance(node, ast.Call):
+            value = node.args[0] if node.args else node.keywords[0].value if node.keywords else None
+            if isinstance(value, ast.Constant):
+                return Recording.ON if value.value else Recording.OFF
+            return Recording.UNKNOWN
+        if effective:
+            return None
+        if name in api.NO_GRAD_CONTEXTS:
+            return Recording.OFF
+        if name in api.ENABLE_GRAD:
+            return Recording.ON
+        # A wrapper of the project around no_grad: what it does isn't shown.
+        words = ast.unparse(node).lower()
+        return Recording.UNKNOWN if "no_grad" in words or "inference_mode" in words or "grad_enabled" in words else None
+
+    def guards(self, function: Function) -> bool:
+        """Whether anything inside a function changes grad mode."""
+        return any(
+            self._mode(item.context_expr)
+            for node in ast.walk(function)
+            if isinstance(node, (ast.With, ast.AsyncWith))
+            for item in node.items
+        )
+
+    def tracked(self, node: ast.expr | None) -> bool | None:
+        """Whether a tensor has gradient history (or is a parameter): True and False are proven, None is unknown."""
+        if node is None or node in self._asked:
+            return None
+        self._asked.add(node)
+        try:
+            return self._tracked(node)
+        finally:
+            self._asked.discard(node)
+
+    def _tracked(self, node: ast.expr) -> bool | None:
+        fact = self._kinds.fact(node)
+        if fact and fact.kind is Kind.PARAMETER:
+            return True
+        if isinstance(node, ast.Name):
+            return self._name(node)
+        if fact is not PAIR and fact and fact.kind not in TENSORS and fact.kind is not Kind.UNDECIDED:
+            return False
+        if isinstance(node, ast.Call):
+            return self._call(node)
+        if isinstance(node, ast.BinOp):
+            return _any([self.tracked(node.left), self.tracked(node.right)])
+        if isinstance(node, ast.Compare):
+            return False
+        if isinstance(node, ast.UnaryOp):
+            return self.tracked(node.operand)
+        if isinstance(node, ast.Attribute):
+            return False if node.attr in {"data", "grad"} else self.tracked(node.value)
+        if isinstance(node, ast.Subscript):
+            return self._subscript(node)
+        return None
+
+    def _subscript(self, node: ast.Subscript) -> bool | None:
+        if self._kinds.fact(node.value) is PAIR and isinstance(node.slice, ast.Constant) and node.slice.value == 1:
+            return False
+        return self.tracked(node.value)
+
+    def _name(self, name: ast.Name) -> bool | None:
+        answers = [self._definition(binding) for binding in self._kinds.flow.reaching(name)]
+        return answers[0] if answers and all(answer is answers[0] for answer in answers) else None
+
+    def _definition(self, binding: ast.AST) -> bool | None:
+        form, value, path = self._kinds.flow.definition(binding)
+        if form is not Form.ASSIGNED or value is None:
+            return None
+        if self.recording(binding) is Recording.OFF and not self._makes_leaf(value):
+            return False
+        if path and self._kinds.fact(value) is PAIR:
+            return False if path[0] == 1 else self.tracked(value)
+        return self.tracked(value)
+
+    def _makes_leaf(self, value: ast.expr) -> bool:
+        return isinstance(value, ast.Call) and any(keyword.arg == "requires_grad" for keyword in value.keywords)
+
+    def _call(self, call: ast.Call) -> bool | None:
+        if self.recording(call) is Recording.OFF and not self._makes_leaf(call):
+            return False
+        name = self._kinds.names.qualified(call.func)
+        if name:
+            return self._library(call, name)
+        receiver = self._kinds.fact(call.func)
+        if receiver and receiver.kind is Kind.MODULE:
+            return self._module_call(call, receiver.origin, receiver.proven)
+        if isinstance(call.func, ast.Attribute):
+            return self._method(call, call.func)
+        return None
+
+    def _library(self, call: ast.Call, name: str) -> bool | None:
+        if name in api.FACTORIES:
+            flags = [keyword.value for keyword in call.keywords if keyword.arg == "requires_grad"]
+            if not flags:
+                return False
+            return flags[0].value if isinstance(flags[0], ast.Constant) and isinstance(flags[0].value, bool) else None
+        if name == "torch.autograd.Variable":
+            return False if not call.keywords else None
+        if name.rpartition(".")[2] in api.DROPS_GRADIENT:
+            return False
+        return _any([self.tracked(argument) for argument in call.args])
+
+    def _module_call(self, call: ast.Call, origin: str | ast.ClassDef | None, proven: bool) -> bool | None:  # noqa: FBT001
+        arguments = _any([self.tracked(argument) for argument in call.args])
+        if isinstance(origin, str) and (origin in api.LOSS_LAYERS or origin in _WITHOUT_PARAMETERS):
+            return arguments
+        holds = isinstance(origin, str) and (origin in api.PARAMETER_LAYERS or origin in api.RECURRENT_LAYERS)
+        own = isinstance(origin, ast.ClassDef) or origin == "torch.nn.Sequential"
+        # A container may be frozen or empty; without a sign of that its parameters record.
+        return True if proven and (holds or own) and not self._freezes else arguments or None
+
+    @property
+    def _freezes(self) -> bool:
+        return any(node.attr in {"requires_grad", "requires_grad_"} for node in self._kinds.index.all(ast.Attribute))
+
+    def _method(self, call: ast.Call, func: ast.Attribute) -> bool | None:
+        if func.attr in api.DROPS_GRADIENT:
+            return False
+        if func.attr == "requires_grad_":
+            return not call.args or None
+        return _any([self.tracked(func.value), *(self.tracked(a) for a in call.args if self._kinds.is_tensor(a))])
+
+
+def _holds(item: ast.withitem, node: ast.AST) -> bool:
+    """Whether `node` is part of the with item itself, which is evaluated before the context is entered."""
+    return any(child is node for child in ast.walk(item))
+
+
+def _any(answers: list[bool | None]) -> bool | None:
+    """History of a result from that of its operands: one is enough; all must be free of it."""
+    if any(answer is True for answer in answers):
+        return True
+    return False if all(answer is False for answer in answers) else None
