@@ -167,6 +167,8 @@ def _names_dimension(kinds: Kinds, call: ast.Call, first: int) -> bool:
 
 def _method(kinds: Kinds, call: ast.Call, func: ast.Attribute) -> Fact | None:
     owner = kinds.fact(func.value)
+    if func.attr == "item" and not call.args:
+        return NUMBER
     if owner is None:
         return TENSOR.likely() if func.attr in api.TENSOR_ONLY_METHODS - {"backward"} else None
     if owner is UNDECIDED:

@@ -7,19 +7,24 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..source import Source, SourceError
+from .backflow import Backflow
 from .classes import Classes
+from .devices import Devices
 from .flow import Flow
+from .facts import Kind
 from .functions import Functions
 from .gradients import Gradients
 from .identity import Identities
 from .index import Index
 from .kinds import Kinds
 from .names import Names
+from .reads import Reads
 from .roles import Roles
 from .training import Training
 
 if TYPE_CHECKING:
     from .facts import Fact
+    from .identity import Identity
 
 
 def parse(source: Source) -> ast.Module:
@@ -84,9 +89,24 @@ class FileModel:
         return Identities(self.kinds)
 
     @cached_property
+    def devices(self) -> Devices:
+        """Which values were moved to a device."""
+        return Devices(self.kinds, self.identities)
+
+    @cached_property
+    def reads(self) -> Reads:
+        """What becomes of values that share memory with another."""
+        return Reads(self.kinds)
+
+    @cached_property
     def training(self) -> Training:
         """Events of training and evaluation loops."""
         return Training(self.kinds, self.identities)
+
+    @cached_property
+    def backflow(self) -> Backflow:
+        """Which values take part in a later backward."""
+        return Backflow(self.kinds, self.training)
 
     @cached_property
     def roles(self) -> Roles:
@@ -136,3 +156,41 @@ class FileModel:
                 if alias.name == "torch" and alias.asname and statement in self.tree.body:
                     return alias.asname
         return "torch"
+
+    def device_at(self, node: ast.AST) -> str | None:
+        """The name of a device variable that is sure to be bound at a place: `device`, `dev` or `self.device`."""
+        return next((name for name in ("device", "dev") if self._holds_device(name, node)), None) or self._own_device(node)
+
+    def _holds_device(self, name: str, at: ast.AST) -> bool:
+        scope = self.names.visible(name, at)
+        if scope is None:
+            return False
+        bindings = scope.bindings[name]
+        if len(bindings) != 1:
+            return False
+        if isinstance(bindings[0], ast.arg):
+            return True
+        value = self.flow.definition(bindings[0]).value
+        fact = self.fact(value) if value is not None else None
+        before = bindings[0].lineno < self.flow.statement(at).lineno  # type: ignore[attr-defined]  # bindings have places
+        known = fact is not None and fact.kind in {Kind.DEVICE, Kind.TEXT}
+        same_function = scope.node is (self.flow.function(at) or self.tree)
+        unconditional = self.parent(self.flow.statement(bindings[0])) is scope.node
+        return known and unconditional and (before or not same_function)
+
+    def _own_device(self, at: ast.AST) -> str | None:
+        definition = self.functions.enclosing_class(at)
+        function = self.flow.function(at)
+        if definition is None or function is None or self.parent(function) is not definition or function.name == "__init__":  # type: ignore[attr-defined]  # no lambda stands in a class
+            return None
+        fact = self.classes.attribute(self.kinds, definition, "device")
+        return "self.device" if fact is not None and fact.kind in {Kind.DEVICE, Kind.TEXT} else None
+
+    def optimized(self, optimizer: ast.expr) -> Identity | None:
+        """The module whose `parameters()` an optimizer was made with, when that is all it has."""
+        fact = self.fact(optimizer)
+        if fact is None or fact.call is None or not fact.call.args:
+            return None
+        given = fact.call.args[0]
+        is_parameters = isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) and given.func.attr == "parameters"
+        return self.identities.of(given.func.value) if is_parameters else None  # type: ignore[attr-defined]  # just tested

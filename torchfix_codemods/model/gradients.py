@@ -114,6 +114,8 @@ class Gradients:
         fact = self._kinds.fact(node)
         if fact and fact.kind is Kind.PARAMETER:
             return True
+        if fact is not None and fact.kind is Kind.SEQUENCE:
+            return self._sequence(node)
         if isinstance(node, ast.Name):
             return self._name(node)
         if fact is not PAIR and fact and fact.kind not in TENSORS and fact.kind is not Kind.UNDECIDED:
@@ -131,6 +133,24 @@ class Gradients:
         if isinstance(node, ast.Subscript):
             return self._subscript(node)
         return None
+
+    def _sequence(self, node: ast.expr) -> bool | None:
+        """Whether a list or tuple holds tensors with history: by its literal elements and what is appended to it."""
+        if isinstance(node, (ast.List, ast.Tuple)):
+            return _any([self.tracked(element) for element in node.elts])
+        if isinstance(node, ast.Call):
+            plain = isinstance(node.func, ast.Attribute) and node.func.attr in {"tolist", "size"}
+            return False if plain else None
+        if not isinstance(node, ast.Name):
+            return None
+        values = [self._kinds.flow.definition(b).value for b in self._kinds.names.bindings(node)]
+        parents = self._kinds.index.parents
+        for use in self._kinds.reads(node.id):
+            method = parents[use]
+            if isinstance(method, ast.Attribute) and self._kinds.names.scope_of(use) is self._kinds.names.scope_of(node):
+                call = parents[method]
+                values += call.args if isinstance(call, ast.Call) and method.attr in {"append", "extend", "insert"} else []
+        return _any([self.tracked(value) if value is not None else None for value in values])
 
     def _subscript(self, node: ast.Subscript) -> bool | None:
         if self._kinds.fact(node.value) is PAIR and isinstance(node.slice, ast.Constant) and node.slice.value == 1:

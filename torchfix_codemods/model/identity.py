@@ -67,7 +67,20 @@ class Identities:
                 alias = self.of(value, depth - 1)
                 if alias:
                     return alias
+            passed = self._passed(bindings[0], depth) if form is Form.PARAMETER else None
+            if passed:
+                return passed
         return Identity((scope.node, name.id))
+
+    def _passed(self, binding: ast.AST, depth: int) -> Identity | None:
+        """What the only call in the file passes for a parameter."""
+        function = self._kinds.index.parents[binding]
+        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or not isinstance(binding, ast.arg):
+            return None
+        calls = self._kinds.functions.calls_to(function)
+        if len(calls) != 1 or self._kinds.flow.function(calls[0]) is function:
+            return None
+        return self.of(self._kinds.functions.argument(calls[0], function, binding.arg), depth - 1)
 
     def _attribute(self, node: ast.Attribute, depth: int) -> Identity | None:
         owner = self.of(node.value, depth - 1)

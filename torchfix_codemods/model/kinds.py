@@ -100,8 +100,11 @@ class Kinds:
     def uses(self, function: Function, name: str) -> list[ast.Name]:
         """The places where a function (or what is nested in it) reads its own local `name`."""
         scope = self.index.scopes[function]
-        candidates = self._reads.get(name, [])
-        return [use for use in candidates if self.names.scope_of(use) is scope]
+        return [use for use in self.reads(name) if self.names.scope_of(use) is scope]
+
+    def reads(self, name: str) -> list[ast.Name]:
+        """Every read of a name in the file, whatever it refers to."""
+        return self._reads.get(name, [])
 
     @cached_property
     def _reads(self) -> dict[str, list[ast.Name]]:

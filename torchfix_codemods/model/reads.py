@@ -1,0 +1,124 @@
+"""What becomes of a value where it stands: read, aliased, written through, or given away."""
+
+from __future__ import annotations
+
+import ast
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from . import torch_api as api
+from .facts import Kind
+
+if TYPE_CHECKING:
+    from .kinds import Kinds
+
+_DEPTH = 4
+_COPYING = frozenset(
+    """
+    item tolist size numel dim nelement clone max min sort topk median mode kthvalue equal allclose is_floating_point
+    new_zeros new_ones new_empty new_full new_tensor new element_size stride is_contiguous type_as masked_select
+    index_select gather where repeat div mul add sub pow matmul mm bmm mv dot
+    """.split()
+) | api.REDUCTIONS
+_ALIASING = frozenset(
+    """
+    cpu numpy to float double half long int view view_as squeeze unsqueeze t transpose permute contiguous expand
+    expand_as reshape flatten narrow select cuda type detach data
+    """.split()
+)
+_METADATA = frozenset("shape dtype device is_sparse is_cuda ndim layout".split())
+_ALIASING_FUNCTIONS = frozenset(f"torch.{n}" for n in "squeeze unsqueeze transpose flatten reshape permute from_numpy as_tensor narrow select where".split())
+_INERT = frozenset(f"builtins.{n}" for n in "print float int bool len str repr format isinstance type".split())
+
+
+class Use(IntEnum):
+    """From harmless to dangerous."""
+
+    READ = 0
+    """Consumed: nothing can write through it afterwards."""
+    ESCAPES = 1
+    """Stored, returned, or passed to code that isn't shown."""
+    WRITTEN = 2
+    """Written in place."""
+
+
+class Reads:
+    """Classifies the uses of tensors that share memory with another."""
+
+    def __init__(self, kinds: Kinds) -> None:
+        self._kinds = kinds
+
+    def use(self, node: ast.expr, depth: int = _DEPTH) -> Use:
+        """The worst that becomes of the value of an expression."""
+        parent = self._kinds.index.parents[node]
+        if isinstance(parent, ast.Attribute):
+            return self._attribute(parent, depth)
+        if isinstance(parent, ast.Subscript) and node is parent.value:
+            return self.use(parent, depth) if isinstance(parent.ctx, ast.Load) else Use.WRITTEN
+        if isinstance(parent, ast.AugAssign):
+            return Use.WRITTEN if node is parent.target else Use.READ
+        if isinstance(parent, (ast.BinOp, ast.Compare, ast.UnaryOp, ast.FormattedValue, ast.Subscript, ast.Slice)):
+            return Use.READ
+        if isinstance(parent, (ast.If, ast.While, ast.Assert)):
+            return Use.READ
+        if isinstance(parent, ast.Call):
+            return self._argument(parent, node, depth)
+        if isinstance(parent, ast.keyword):
+            call = self._kinds.index.parents[parent]
+            return Use.WRITTEN if parent.arg == "out" else self._argument(call, node, depth) if isinstance(call, ast.Call) else Use.ESCAPES
+        if isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Name) and depth:
+            return self._name(parent.targets[0], depth)
+        return Use.ESCAPES
+
+    def _attribute(self, attribute: ast.Attribute, depth: int) -> Use:
+        call = self._kinds.index.parents[attribute]
+        if not (isinstance(call, ast.Call) and call.func is attribute):
+            return Use.READ if attribute.attr in _METADATA else self.use(attribute, depth) if attribute.attr in {"data", "T"} else Use.ESCAPES
+        if attribute.attr.endswith("_") and not attribute.attr.endswith("__"):
+            return Use.WRITTEN
+        if attribute.attr in _ALIASING:
+            return self.use(call, depth)
+        return Use.READ if attribute.attr in _COPYING or attribute.attr in api.TENSOR_METHODS else Use.ESCAPES
+
+    def _argument(self, call: ast.Call, node: ast.expr, depth: int) -> Use:
+        name = self._kinds.names.qualified(call.func) or ""
+        if name in _ALIASING_FUNCTIONS:
+            return self.use(call, depth)
+        if name in _INERT or self._computes(name):
+            return Use.READ
+        if isinstance(call.func, ast.Attribute) and self._is_tensor_method(call.func) and node is not call.func:
+            return Use.READ
+        receiver = self._kinds.fact(call.func)
+        if receiver is not None and receiver.kind is Kind.MODULE and receiver.proven:
+            return Use.READ if isinstance(receiver.origin, str) else Use.ESCAPES
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "format":
+            return Use.READ
+        return Use.ESCAPES
+
+    def _computes(self, name: str) -> bool:
+        """Whether a torch function gives new memory and leaves its arguments alone."""
+        head, _, last = name.rpartition(".")
+        if last.endswith("_"):
+            return False
+        functional = head == "torch.nn.functional" and last not in {"dropout", "pad"}
+        return functional or name in api.TENSOR_FUNCTIONS or (head == "torch" and (last in api.PAIR_METHODS or last in _COPYING or last.endswith("_like")))
+
+    def _is_tensor_method(self, func: ast.Attribute) -> bool:
+        """An argument of a tensor's method is read, whether the method works in place or not."""
+        if func.attr in {"set_", "swap_"}:
+            return False
+        owner = self._kinds.fact(func.value)
+        return owner is not None and owner.is_tensor and (func.attr.rstrip("_") in api.TENSOR_METHODS or func.attr in api.TENSOR_METHODS or func.attr in _COPYING)
+
+    def _name(self, target: ast.Name, depth: int) -> Use:
+        """The worst of all reads that may see this binding of a local name."""
+        scope = self._kinds.names.scope_of(target)
+        owner = self._kinds.flow.function(target) or self._kinds.index.module
+        if scope is None or scope.node is not owner:
+            return Use.ESCAPES
+        reads = [n for n in self._kinds.reads(target.id) if target in self._kinds.flow.reaching(n)]
+        written = [n for n in self._kinds.index.all(ast.AugAssign) if isinstance(n.target, ast.Name) and n.target.id == target.id]
+        if any(target in self._kinds.flow.reaching(n.target) for n in written if isinstance(n.target, ast.Name)):
+            return Use.WRITTEN
+        return max((self.use(read, depth - 1) for read in reads), default=Use.READ)
+

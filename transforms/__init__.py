@@ -1,0 +1,34 @@
+"""The catalogue: every rule, in the order of application."""
+
+from __future__ import annotations
+
+from .checkpoints.torch_load_map_location import TorchLoadMapLocation
+from .checkpoints.whole_model_save_load import WholeModelSaveLoad
+from .devices.tensor_to_numpy import TensorToNumpy
+from .gradients.eval_missing_no_grad import EvalMissingNoGrad
+from .gradients.zero_grad_missing import ZeroGradMissing
+from .gradients.zero_grad_wipes_gradients import ZeroGradWipesGradients
+from .inplace.data_inplace_to_no_grad import DataInplaceToNoGrad
+from .inplace.data_read_to_detach import DataReadToDetach
+from .inplace.nn_init_data_arg import NnInitDataArg
+from .memory.loss_graph_accumulation import LossGraphAccumulation
+from .modes.eval_missing_eval_mode import EvalMissingEvalMode
+from .modes.eval_mode_not_restored import EvalModeNotRestored
+from .scalars.scalar_index_to_item import ScalarIndexToItem
+
+CHAIN = (
+    # Expressions first: the blocks that later rules wrap and move then hold their final text.
+    ScalarIndexToItem(),
+    WholeModelSaveLoad(),
+    TorchLoadMapLocation(),
+    NnInitDataArg(),
+    DataInplaceToNoGrad(),
+    DataReadToDetach(),
+    TensorToNumpy(),
+    LossGraphAccumulation(),
+    ZeroGradWipesGradients(),
+    ZeroGradMissing(),
+    EvalModeNotRestored(),
+    EvalMissingEvalMode(),
+    EvalMissingNoGrad(),
+)

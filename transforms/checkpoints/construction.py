@@ -1,0 +1,160 @@
+"""How a module of the file was made, and whether the same expression makes it again at another place."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from torchfix_codemods.model import Kind
+from torchfix_codemods.model.flow import Form
+from torchfix_codemods.model.index import FUNCTIONS
+from torchfix_codemods.model.torch_api import CONTAINERS, KEEPS_MODULE
+
+if TYPE_CHECKING:
+    from torchfix_codemods.model import FileModel
+    from torchfix_codemods.model.identity import Identity
+
+_STATE_METHODS = frozenset({"__getstate__", "__setstate__", "__reduce__", "__reduce_ex__"})
+_CHANGES_STRUCTURE = frozenset(
+    """
+    add_module register_module register_parameter register_buffer register_forward_hook half double bfloat16 float
+    requires_grad_ apply fuse set_swish register_forward_pre_hook append extend insert pop
+    """.split()
+)
+_SURGERY = ("prune", "weight_norm", "spectral_norm", "parametri", "quantiz", "convert", "fuse_modules", "lora", "peft", "script", "trace")
+
+
+@dataclass(frozen=True, slots=True)
+class Construction:
+    """The expression that makes a module, and the moves chained to it (`to(device)`)."""
+
+    call: ast.Call
+    code: str
+    moves: tuple[str, ...]
+
+
+def construction(file: FileModel, model: ast.expr) -> Construction | None:
+    """How the saved module was made; None when there is not exactly one shown way."""
+    if not isinstance(model, ast.Name):
+        return None
+    bindings = file.flow.reaching(model)
+    if len(bindings) != 1:
+        return None
+    form, value, path = file.flow.definition(bindings[0])
+    if form is not Form.ASSIGNED or path or not isinstance(value, ast.Call):
+        return None
+    moves: list[str] = []
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in KEEPS_MODULE and not file.qualified(value.func):
+        if value.func.attr in {"to", "cuda"}:
+            arguments = ", ".join(file.source.code(a) for a in value.args)
+            moves.insert(0, f"{value.func.attr}({arguments})")
+        elif value.func.attr not in {"eval", "train", "cpu"}:
+            return None
+        value = value.func.value
+    return Construction(value, file.source.code(value), tuple(moves)) if isinstance(value, ast.Call) else None
+
+
+def is_repeatable(file: FileModel, call: ast.Call, made_at: ast.AST, load: ast.AST) -> bool:
+    """Whether the constructor means the same at the load: its names are visible there, and its arguments constant."""
+    if file.names.qualified(call.func) is None and not _same_binding(file, call.func, load):
+        return False
+    values = [*call.args, *(k.value for k in call.keywords)]
+    return all(k.arg for k in call.keywords) and all(_is_constant(file, v, made_at, load) for v in values)
+
+
+def _is_constant(file: FileModel, node: ast.expr, made_at: ast.AST, load: ast.AST) -> bool:
+    if isinstance(node, ast.Constant):
+        return True
+    if isinstance(node, ast.UnaryOp):
+        return _is_constant(file, node.operand, made_at, load)
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return all(_is_constant(file, element, made_at, load) for element in node.elts)
+    if isinstance(node, ast.BinOp):
+        return _is_constant(file, node.left, made_at, load) and _is_constant(file, node.right, made_at, load)
+    if isinstance(node, ast.Call):
+        name = file.qualified(node.func) or ""
+        return name.startswith("torch.nn.") and is_repeatable(file, node, made_at, load)
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        return file.qualified(node) is not None or _same_binding(file, node, load)
+    return False
+
+
+def _same_binding(file: FileModel, node: ast.expr, load: ast.AST) -> bool:
+    """Whether a name has one binding in the file's view, and refers to the same one at the load."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return False
+    scope = file.names.scope_of(node)
+    return scope is not None and len(scope.bindings[node.id]) == 1 and file.names.visible(node.id, load) is scope
+
+
+def change_after_making(file: FileModel, model: ast.expr, fact_class: ast.ClassDef | str | None) -> str:
+    """What makes the saved object more than its class and its state dict; empty when nothing does."""
+    identity = file.identities.of(model)
+    if identity is None:
+        return "which object is saved isn't clear"
+    if isinstance(fact_class, ast.ClassDef):
+        reason = _class_state(file, fact_class)
+        if reason:
+            return reason
+    for node in file.index.all(ast.Attribute):
+        reason = _change(file, node, identity)
+        if reason:
+            return reason
+    return _passed_to_surgery(file, identity)
+
+
+def _class_state(file: FileModel, definition: ast.ClassDef) -> str:
+    for base in file.classes.lineage(definition):
+        if not isinstance(base, ast.ClassDef):
+            if base != "torch.nn.Module" and base not in CONTAINERS:
+                return f"its class descends from {base}"
+            continue
+        for method in base.body:
+            if isinstance(method, FUNCTIONS) and method.name in _STATE_METHODS:
+                return f"its class defines {method.name}"
+            if isinstance(method, FUNCTIONS) and method.name != "__init__" and _stores_on_self(method):
+                return f"`{base.name}.{method.name}` keeps state on the module that a state dict doesn't hold"
+        if any(isinstance(n, ast.keyword) and n.arg == "persistent" for n in ast.walk(base)):
+            return "it has buffers that a state dict doesn't hold"
+    return ""
+
+
+def _stores_on_self(method: ast.AST) -> bool:
+    stores = (n for n in ast.walk(method) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
+    return any(isinstance(n.value, ast.Name) and n.value.id == "self" for n in stores)
+
+
+def _change(file: FileModel, node: ast.Attribute, identity: Identity) -> str:
+    """`model.fc = nn.Linear(…)`, `model.half()`, `model.fc.weight.requires_grad = False`."""
+    owner = file.identities.of(node.value)
+    if owner is None or not owner.is_part_of(identity):
+        return ""
+    if isinstance(node.ctx, (ast.Store, ast.Del)) and node.attr != "data":
+        return f"`{file.source.code(node)}` is changed after it was made"
+    parent = file.parent(node)
+    if isinstance(parent, ast.Call) and parent.func is node and node.attr in _CHANGES_STRUCTURE:
+        return f"`{file.source.code(node)}()` changes it after it was made"
+    return ""
+
+
+def _passed_to_surgery(file: FileModel, identity: Identity) -> str:
+    for call in file.index.all(ast.Call):
+        name = file.qualified(call.func) or ""
+        known = bool(file.functions.targets(call)) or name.startswith(("torch.optim.", "torch.save", "builtins.", "torch.nn.utils.clip"))
+        suspicious = not known or any(word in name.lower() for word in _SURGERY)
+        if not suspicious or file.kinds.fact(call.func) is not None:
+            continue
+        for argument in call.args:
+            passed = file.identities.of(argument)
+            if passed is not None and passed.is_part_of(identity):
+                return f"`{ast.unparse(call.func)}` receives it and may change it"
+    return ""
+
+
+def is_wrapped(file: FileModel, model: ast.expr) -> bool:
+    """Whether a wrapper changes the keys of its state dict."""
+    fact = file.fact(model)
+    return fact is not None and fact.kind is Kind.MODULE and fact.wrapped

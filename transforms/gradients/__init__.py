@@ -1,0 +1,1 @@
+"""Rules about recording, clearing and using gradients."""

@@ -1,0 +1,238 @@
+"""Rule `zero-grad-missing`."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from torchfix_codemods.edits import InsertBefore
+from torchfix_codemods.model import Happening, Kind
+from torchfix_codemods.model.flow import LOOPS, leaves
+from torchfix_codemods.model.index import FUNCTIONS
+from torchfix_codemods.rule import Category, Rule, Safety
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchfix_codemods.model import Event, FileModel
+    from torchfix_codemods.rule import Finding
+
+_ENGINES = ("deepspeed", "colossalai", "smdistributed", "accelerate", "lightning", "pytorch_lightning", "ignite", "fairscale", "megatron")
+_ACCUMULATION = re.compile(r"%|sync_grad|boundary|accum|update_freq|\bsync\b", re.IGNORECASE)
+_HOOKS = (b"register_post_accumulate_grad_hook", b"dist_autograd", b"functional_call", b"fuse_backward", b"step_and_update_lr")
+
+
+class ZeroGradMissing(Rule):
+    """Training loop that never clears its gradients.
+
+    ## Why
+    `backward` adds to the gradients that are there. Without `zero_grad` each step also moves along the gradients of all
+    batches before.
+
+    ## Example
+    ```python
+    import torch
+    import torch.nn.functional as F
+
+
+    def train(model: torch.nn.Module, optimizer: torch.optim.Optimizer, loader):
+        for x, y in loader:
+            loss = F.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()
+    ```
+    ```python
+    import torch
+    import torch.nn.functional as F
+
+
+    def train(model: torch.nn.Module, optimizer: torch.optim.Optimizer, loader):
+        for x, y in loader:
+            optimizer.zero_grad()
+            loss = F.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()
+    ```
+
+    ## Safety
+    Unsafe: the numbers change, which is the intent. Kept where gradients are cleared anywhere between iterations (in a
+    callee, by hand, in another order), where steps are conditional on a counter, where an engine clears them itself,
+    and where leaf and optimizer are new in each iteration. Only reported where it isn't clear which optimizer, or
+    what a function that isn't shown does with it.
+
+    ## References
+    https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html
+    """
+
+    name = "zero-grad-missing"
+    category = Category.GRADIENTS
+    safety = Safety.UNSAFE
+    needles = (b"torch", b"backward", b"step")
+
+    def find(self, file: FileModel) -> Iterator[Finding]:
+        """Yield loops (and closures) with a backward and a step, and nothing that clears gradients."""
+        if any(file.names.imports(engine) for engine in _ENGINES) or any(word in file.source.data for word in _HOOKS):
+            return
+        for loop in (node for cls in LOOPS for node in file.index.all(cls)):
+            events = list(file.training.events(loop.body, depth=0))
+            backwards = [e for e in events if e.happening is Happening.BACKWARD]
+            steps = [e for e in events if e.happening is Happening.STEP and not _context(file, e)]
+            inner = {x for e in steps for x in file.flow.loops(e.node)} - set(file.flow.loops(loop)) - {loop}
+            if backwards and steps and not inner and not _is_vetoed(file, loop, backwards, steps):
+                yield self._loop_finding(file, loop, backwards, steps)
+        yield from self._closure_findings(file)
+
+    def _loop_finding(self, file: FileModel, loop: ast.stmt, backwards: list[Event], steps: list[Event]) -> Finding:
+        first = backwards[0].node
+        names = list(dict.fromkeys(file.source.code(e.subject) for e in steps if e.subject is not None))
+        reason = _unclear(file, loop, backwards, steps, names)
+        if reason:
+            message = f"gradients are never cleared in this loop; {reason}: call zero_grad() before the backward where it belongs"
+            return self.finding(file, first, message)
+        code = "\n".join(f"{name}.zero_grad()" for name in names)
+        target = _target(file, loop, first)
+        message = f"gradients add up over iterations: call {', '.join(f'{n}.zero_grad()' for n in names)} before the backward"
+        return self.finding(file, first, message, InsertBefore(file.source.span(target), code))
+
+    def _closure_findings(self, file: FileModel) -> Iterator[Finding]:
+        for call in file.methods("step"):
+            closure = _closure(file, call)
+            if closure is None or not isinstance(call.func, ast.Attribute) or not file.training.is_optimizer(call.func.value):
+                continue
+            events = list(file.training.events(closure.body))
+            happenings = {e.happening for e in events}
+            if Happening.BACKWARD not in happenings or Happening.CLEAR in happenings or _clears_by_hand(file):
+                continue
+            name = file.source.code(call.func.value)
+            if name != ast.unparse(call.func.value) or file.names.visible(name.split(".")[0], closure) is None:
+                continue
+            start = closure.body[1] if ast.get_docstring(closure) and len(closure.body) > 1 else closure.body[0]
+            edit = InsertBefore(file.source.span(start), f"{name}.zero_grad()")
+            yield self.finding(file, start, f"the closure adds to old gradients each time it runs: call {name}.zero_grad() first", edit)
+
+
+def _context(file: FileModel, step: Event) -> bool:
+    """A step with a closure has its own case; one with another argument keeps gradients elsewhere."""
+    call = step.node
+    return isinstance(call, ast.Call) and bool(call.args) and call.args[0] is not step.subject
+
+
+def _closure(file: FileModel, call: ast.Call) -> ast.FunctionDef | None:
+    if len(call.args) != 1 or not isinstance(call.args[0], ast.Name):
+        return None
+    bindings = file.names.bindings(call.args[0])
+    return bindings[0] if len(bindings) == 1 and isinstance(bindings[0], ast.FunctionDef) else None
+
+
+def _is_vetoed(file: FileModel, loop: ast.stmt, backwards: list[Event], steps: list[Event]) -> bool:
+    function = file.flow.function(loop)
+    if file.roles.in_tests or file.roles.is_framework_code(function or loop):
+        return True
+    outermost = file.flow.loops(loop)[-1:] or [loop]
+    if any(e.happening is Happening.CLEAR for e in file.training.events(outermost)) or _clears_by_hand(file):
+        return True
+    if any(_is_conditional(file, step, backwards, loop) for step in steps):
+        return True
+    if any(file.training.is_engine(e.origin.func.value) for e in backwards if isinstance(e.origin, ast.Call) and isinstance(e.origin.func, ast.Attribute)):
+        return True
+    return _runs_once(loop, steps, file) or any(_is_made_inside(file, e.subject, loop) for e in steps) or _same_receiver(backwards, steps)
+
+
+def _clears_by_hand(file: FileModel) -> bool:
+    """Gradients are set or zeroed somewhere in the file without zero_grad: who clears what isn't known."""
+    return any(
+        isinstance(node.ctx, (ast.Store, ast.Del)) or file.source.code(file.flow.statement(node)).rstrip().endswith("zero_()")
+        for node in file.attributes("grad")
+    )
+
+
+def _is_conditional(file: FileModel, step: Event, backwards: list[Event], loop: ast.stmt) -> bool:
+    """A step that happens only every so often, while each iteration runs backward: gradients are meant to add up."""
+    for ancestor in file.flow.ancestors(step.node):
+        if ancestor is loop:
+            return False
+        if isinstance(ancestor, ast.If) and _ACCUMULATION.search(ast.unparse(ancestor.test)):
+            return not all(any(a is ancestor for a in file.flow.ancestors(b.node)) for b in backwards)
+    return False
+
+
+def _runs_once(loop: ast.stmt, steps: list[Event], file: FileModel) -> bool:
+    if isinstance(loop, ast.For) and ast.unparse(loop.iter) == "range(1)":
+        return True
+    statements = [file.flow.statement(e.node) for e in steps]
+    blocks = [file.flow.place(s) for s in statements]
+    return any(leaves(block) and not isinstance(block[-1], ast.Continue) for block, _ in blocks)
+
+
+def _is_made_inside(file: FileModel, optimizer: ast.expr | None, loop: ast.stmt) -> bool:
+    """Whether the optimizer is new in each iteration."""
+    base = optimizer
+    while isinstance(base, (ast.Attribute, ast.Subscript)):
+        base = base.value
+    if not isinstance(base, ast.Name):
+        return False
+    return any(any(a is loop for a in file.flow.ancestors(b)) for b in file.names.bindings(base))
+
+
+def _same_receiver(backwards: list[Event], steps: list[Event]) -> bool:
+    """`engine.backward(loss); engine.step()`: the engine clears gradients itself."""
+    owners = {ast.unparse(e.origin.func.value) for e in backwards if isinstance(e.origin, ast.Call) and isinstance(e.origin.func, ast.Attribute)}
+    return any(e.subject is not None and ast.unparse(e.subject) in owners for e in steps)
+
+
+def _unclear(file: FileModel, loop: ast.stmt, backwards: list[Event], steps: list[Event], names: list[str]) -> str:
+    """Why no fix is certain; empty when one is."""
+    if len(names) > 1 and len(backwards) > 1:
+        return "several optimizers share several backwards"
+    for step in steps:
+        if step.subject is None or not _is_known(file, step.subject):
+            return f"`{names[0] if names else 'the optimizer'}` may be a wrapper that clears them itself"
+    if _given_away(file, loop, steps):
+        return "a function that isn't in this file receives the optimizer"
+    return ""
+
+
+def _is_known(file: FileModel, optimizer: ast.expr) -> bool:
+    """A proven optimizer, or a parameter (attribute) of that name whose origin the file doesn't show."""
+    fact = file.fact(optimizer)
+    if fact is not None and fact.proven:
+        return fact.kind is Kind.OPTIMIZER and not isinstance(fact.origin, ast.ClassDef)
+    if isinstance(optimizer, ast.Name):
+        return all(isinstance(b, ast.arg) for b in file.names.bindings(optimizer))
+    return False
+
+
+def _given_away(file: FileModel, loop: ast.stmt, steps: list[Event]) -> bool:
+    subjects = {ast.dump(e.subject) for e in steps if e.subject is not None}
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Call) and not file.functions.targets(node):
+            name = file.qualified(node.func) or ""
+            passes = any(ast.dump(a) in subjects for a in node.args)
+            if passes and not name.startswith("torch.") and not any(e.happening is Happening.STEP for e in file.training.at(node)):
+                return True
+    return False
+
+
+def _target(file: FileModel, loop: ast.stmt, backward: ast.Call | ast.stmt) -> ast.stmt:
+    """The statement that zero_grad goes before: the forward of the iteration, or the backward in a block of its own."""
+    statement = file.flow.statement(backward)
+    while isinstance(parent := file.parent(statement), ast.With) and "scale_loss" in ast.unparse(parent.items[0]):
+        statement = parent
+    if file.parent(statement) is not loop:
+        return statement
+    for candidate in loop.body:  # type: ignore[attr-defined]  # loops have bodies
+        if candidate is statement or _computes(file, candidate):
+            return candidate
+    return statement
+
+
+def _computes(file: FileModel, statement: ast.stmt) -> bool:
+    if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
+        return False
+    if any(e.happening is Happening.FORWARD for e in file.training.events([statement], depth=1)):
+        return True
+    if not isinstance(statement, ast.Assign):
+        return False
+    fact = file.fact(statement.value)
+    return fact is not None and fact.kind is Kind.SCALAR_TENSOR

@@ -1,0 +1,1 @@
+"""Rules about in-place writes and `.data`."""

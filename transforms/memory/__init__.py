@@ -1,0 +1,1 @@
+"""Rules about memory that is kept without need."""

@@ -1,0 +1,1 @@
+"""Rules about Python numbers from tensors."""

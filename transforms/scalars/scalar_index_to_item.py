@@ -1,0 +1,124 @@
+"""Rule `scalar-index-to-item`."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from torchfix_codemods.edits import ChangeTail
+from torchfix_codemods.model import Kind
+from torchfix_codemods.rule import Category, Rule, Safety
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchfix_codemods.model import FileModel
+    from torchfix_codemods.rule import Finding
+
+_LOSS_NAME = re.compile(r"(^|_)loss(es)?$|^loss_|_loss$|^loss[A-Z]|err[DG]?$|^err[DG]_|^err_|^(loss|cost)\w{0,2}$|^[DG]_(cost|loss)", re.IGNORECASE)
+_NEUTRAL = frozenset({"data", "detach", "cpu", "numpy", "cuda"})
+
+
+class ScalarIndexToItem(Rule):
+    """Index 0 of a tensor without dimensions, instead of `item()`.
+
+    ## Why
+    Before torch 0.4 a loss was a tensor of one element, read as `loss.data[0]`. It has no dimension since, and the
+    index raises `IndexError: invalid index of a 0-dim tensor`.
+
+    ## Example
+    ```python
+    import torch
+    import torch.nn.functional as F
+
+    loss = F.mse_loss(torch.ones(2), torch.zeros(2))
+    print(loss.data[0])
+    ```
+    ```python
+    import torch
+    import torch.nn.functional as F
+
+    loss = F.mse_loss(torch.ones(2), torch.zeros(2))
+    print(loss.item())
+    ```
+
+    ## Safety
+    Safe where the tensor is proven to have no dimension: the old form always raises. Unsafe where only the name says
+    that it is a loss and `.data[0]` is read: a tensor of several elements would then raise in `item()`.
+    Kept where the name may be a tuple, a list, or an unreduced loss, and where a value is stored or a method follows.
+
+    ## References
+    https://docs.pytorch.org/docs/stable/generated/torch.Tensor.item.html
+    """
+
+    name = "scalar-index-to-item"
+    category = Category.SCALARS
+    safety = Safety.SAFE
+    needles = (b"torch", b"[0]")
+
+    def find(self, file: FileModel) -> Iterator[Finding]:
+        """Yield reads of element 0 of 0-dim tensors."""
+        for node in file.index.all(ast.Subscript):
+            if not _reads_element(file, node):
+                continue
+            base = _strip(node.value)
+            safety = _safety(file, node.value, base)
+            if safety is not None:
+                edit = ChangeTail(file.source.span(node), file.source.span(base), ("item",))
+                text = file.source.code(base)
+                yield self.finding(file, node, f"`{text}` has no dimension to index: use `{text}.item()`", edit, safety=safety)
+
+
+def _reads_element(file: FileModel, node: ast.Subscript) -> bool:
+    """`x[0]` as a value that nothing else hangs on: `x[0].zero_()` and `x[0][1]` speak of a tensor with dimensions."""
+    zero = isinstance(node.slice, ast.Constant) and node.slice.value == 0 and type(node.slice.value) is int
+    parent = file.parent(node)
+    chained = isinstance(parent, (ast.Attribute, ast.Subscript)) and parent.value is node
+    return zero and isinstance(node.ctx, ast.Load) and not chained
+
+
+def _strip(node: ast.expr) -> ast.expr:
+    """The expression under `.data`, `.cpu()` and their like."""
+    while True:
+        if isinstance(node, ast.Call) and not node.args and not node.keywords and isinstance(node.func, ast.Attribute):
+            inner = node.func
+        elif isinstance(node, ast.Attribute) and node.attr == "data":
+            inner = node
+        else:
+            return node
+        if inner.attr not in _NEUTRAL:
+            return node
+        node = inner.value
+
+
+def _safety(file: FileModel, indexed: ast.expr, base: ast.expr) -> Safety | None:
+    fact = file.fact(base)
+    if fact is not None and fact.kind is Kind.SCALAR_TENSOR and fact.proven:
+        return Safety.SAFE
+    if fact is not None and fact.proven or not (isinstance(indexed, ast.Attribute) and indexed.attr == "data"):
+        return None
+    name = base.attr if isinstance(base, ast.Attribute) else base.id if isinstance(base, ast.Name) else ""
+    return Safety.UNSAFE if _LOSS_NAME.search(name) and file.names.imports("torch") and not _may_have_dimensions(file, base) else None
+
+
+def _may_have_dimensions(file: FileModel, base: ast.expr) -> bool:
+    """Whether something says that the name holds a sequence, an unreduced loss, or one value for each device."""
+    if not isinstance(base, ast.Name):
+        return False
+    for binding in file.names.bindings(base):
+        form, value, path = file.flow.definition(binding)
+        if value is None:
+            continue
+        fact = file.fact(value) if not path else None
+        if fact is not None and fact.kind in {Kind.SEQUENCE, Kind.OTHER, Kind.ARRAY, Kind.MODULE, Kind.TENSOR}:
+            return True
+        # Calling a wrapped model gathers one loss for each device.
+        receiver = file.fact(value.func) if isinstance(value, ast.Call) else None
+        if receiver is not None and (receiver.wrapped or receiver.kind is Kind.MODULE and _is_unreduced(receiver.call)):
+            return True
+    return False
+
+
+def _is_unreduced(call: ast.Call | None) -> bool:
+    return call is not None and any(k.arg in {"reduction", "reduce"} for k in call.keywords)
