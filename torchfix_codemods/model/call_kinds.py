@@ -55,23 +55,8 @@ def returned(kinds: Kinds, function: Function) -> Fact | None:
     """What a function of this file returns; None when its returns disagree, or it has none."""
     if isinstance(function, ast.AsyncFunctionDef) or function.name == "__init__":
         return None
-    returns = list(own_returns(function))
+    returns = kinds.functions.returns(function)
     return join([kinds.fact(value) for value in returns]) if returns and all(returns) else None
-
-
-def own_returns(function: Function) -> list[ast.expr | None]:
-    """The values of a function's own return statements; a generator has none."""
-    values: list[ast.expr | None] = []
-    todo: list[ast.AST] = list(function.body)
-    while todo:
-        node = todo.pop()
-        if isinstance(node, (ast.Yield, ast.YieldFrom)):
-            return []
-        if isinstance(node, ast.Return):
-            values.append(node.value)
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            todo += ast.iter_child_nodes(node)
-    return values
 
 
 def output(kinds: Kinds, module: Fact) -> Fact | None:
@@ -215,7 +200,7 @@ def element_of_call(kinds: Kinds, call: ast.Call, index: int | None, rest: tuple
             return _recurrent_element(kinds, receiver, index, rest)
         forward = kinds.classes.method(receiver.origin, "forward") if receiver.origin else None
         functions = (forward,) if forward else ()
-    parts = [kinds.element(value, (index, *rest)) if value else None for f in functions for value in own_returns(f)]
+    parts = [kinds.element(value, (index, *rest)) if value else None for f in functions for value in kinds.functions.returns(f)]
     return join(parts) if parts else None
 
 

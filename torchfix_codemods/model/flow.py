@@ -54,6 +54,7 @@ class Flow:
         self._index = index
         self._names = names
         self._places: dict[ast.AST, Place] = {}
+        self._reaching: dict[ast.Name, list[ast.AST]] = {}
 
     def statement(self, node: ast.AST) -> ast.stmt:
         """The innermost statement around a node (the node itself, if it is one)."""
@@ -124,6 +125,11 @@ class Flow:
 
     def reaching(self, name: ast.Name) -> list[ast.AST]:
         """The bindings whose value a use of `name` may see: never too few, sometimes too many."""
+        if name not in self._reaching:
+            self._reaching[name] = self._reach(name)
+        return self._reaching[name]
+
+    def _reach(self, name: ast.Name) -> list[ast.AST]:
         scope = self._names.scope_of(name)
         if scope is None:
             return []
@@ -227,16 +233,11 @@ def _unpack(definition: Definition) -> Definition:
 
 def _within(node: ast.AST, outer: ast.AST) -> bool:
     """Whether a node's text lies inside another's (both of one file)."""
-    start, end = _start(node), _end(node)
-    return _start(outer) <= start and end <= _end(outer)
-
-
-def _start(node: ast.AST) -> tuple[int, int]:
-    return node.lineno, node.col_offset  # type: ignore[attr-defined]  # every node asked about has a place
-
-
-def _end(node: ast.AST) -> tuple[int, int]:
-    return node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]  # every node asked about has a place
+    line: int = node.lineno  # type: ignore[attr-defined]  # bindings and statements have places
+    if line < outer.lineno or line > outer.end_lineno:  # type: ignore[attr-defined]
+        return False
+    start, end = (line, node.col_offset), (node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+    return (outer.lineno, outer.col_offset) <= start and end <= (outer.end_lineno, outer.end_col_offset)  # type: ignore[attr-defined]
 
 
 def _inside(bindings: list[ast.AST], statements: Iterable[ast.AST]) -> list[ast.AST]:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from .kinds import Kinds
     from .names import Names
 
+_ALIAS_DEPTH = 3
+"""Assignments from name to name that a call is followed through."""
+
 
 class Functions:
     """The functions defined in one file, and the calls among them."""
@@ -29,6 +32,7 @@ class Functions:
     def __init__(self, index: Index, names: Names, flow: Flow, classes: Classes) -> None:
         self._index, self._names, self._flow, self._classes = index, names, flow, classes
         self._targets: dict[ast.Call, tuple[Function, ...]] = {}
+        self._returns: dict[Function, list[ast.expr | None]] = {}
 
     @cached_property
     def _calls_by_name(self) -> dict[str, list[ast.Call]]:
@@ -43,22 +47,22 @@ class Functions:
         """The functions of this file that a call may run; empty when it is another, or unknown."""
         if call not in self._targets:
             self._targets[call] = ()  # while being resolved, a call through itself leads nowhere
-            self._targets[call] = tuple(self._resolve(call.func))
+            self._targets[call] = tuple(dict.fromkeys(self._resolve(call.func, _ALIAS_DEPTH)))
         return self._targets[call]
 
-    def _resolve(self, func: ast.expr) -> Iterator[Function]:
+    def _resolve(self, func: ast.expr, depth: int) -> Iterator[Function]:
         if isinstance(func, ast.Name):
-            yield from self._named(func)
+            yield from self._named(func, depth)
         elif isinstance(func, ast.IfExp):
-            yield from self._resolve(func.body)
-            yield from self._resolve(func.orelse)
+            yield from self._resolve(func.body, depth)
+            yield from self._resolve(func.orelse, depth)
         elif isinstance(func, ast.Attribute):
             definition = self.class_of(func.value)
             found = self._classes.method(definition, func.attr) if definition else None
             if found:
                 yield found
 
-    def _named(self, name: ast.Name) -> Iterator[Function]:
+    def _named(self, name: ast.Name, depth: int) -> Iterator[Function]:
         for binding in self._names.bindings(name):
             if isinstance(binding, FUNCTIONS):
                 yield binding
@@ -66,10 +70,16 @@ class Functions:
                 init = self._classes.method(binding, "__init__")
                 if init:
                     yield init
-            elif isinstance(binding, ast.Name):
+            elif isinstance(binding, ast.Name) and depth:
                 form, value, path = self._flow.definition(binding)
                 if form is Form.ASSIGNED and not path and isinstance(value, (ast.Name, ast.IfExp, ast.Attribute)):
-                    yield from self._resolve(value)
+                    yield from self._resolve(value, depth - 1)
+
+    def returns(self, function: Function) -> list[ast.expr | None]:
+        """The values of a function's own return statements; a generator has none."""
+        if function not in self._returns:
+            self._returns[function] = _own_returns(function)
+        return self._returns[function]
 
     def class_of(self, receiver: ast.expr) -> ast.ClassDef | None:
         """The class of this file that `receiver` is an instance of (or names)."""
@@ -136,3 +146,17 @@ class Functions:
 
 def _last_name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _own_returns(function: Function) -> list[ast.expr | None]:
+    values: list[ast.expr | None] = []
+    todo: list[ast.AST] = list(function.body)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (ast.Yield, ast.YieldFrom)):
+            return []
+        if isinstance(node, ast.Return):
+            values.append(node.value)
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            todo += ast.iter_child_nodes(node)
+    return values

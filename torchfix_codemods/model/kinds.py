@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _DEPTH_LIMIT = 40
 """Nested questions after which the answer is unknown: real chains are far shorter."""
-_WORK_LIMIT = 2_000
+_WORK_LIMIT = 300
 """Questions that one question may lead to before its answer is unknown: circular code would otherwise explode."""
 
 

@@ -99,7 +99,9 @@ def _passed(kinds: Kinds, function: Function, argument: ast.arg) -> Fact | None:
     known = [fact for fact in facts if fact is not None]
     if not known or (len(known) < len(facts) and not all(fact.kind is Kind.MODULE for fact in known)):
         return None
-    return join(list(known))
+    joined = join(list(known))
+    # Callers in other files may pass a tensor of another shape.
+    return TENSOR if joined is not None and joined.kind is Kind.SCALAR_TENSOR else joined
 
 
 def _applied(kinds: Kinds, function: Function, argument: ast.arg) -> Fact | None:

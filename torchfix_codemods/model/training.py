@@ -60,7 +60,7 @@ class Training:
         self._own: dict[ast.AST, tuple[Event, ...]] = {}
 
     def events(self, nodes: Iterable[ast.AST], depth: int = DEPTH) -> Iterator[Event]:
-        """The events of some code in source order, following calls inside the file `depth` levels down."""
+        """The events of some code in the order of evaluation, following calls inside the file `depth` levels down."""
         for node in nodes:
             for child in own_nodes(node):
                 yield from self.at(child)
@@ -171,15 +171,18 @@ def _model_of(call: ast.Call) -> ast.expr | None:
 
 
 def own_nodes(root: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of some code in source order, without the bodies of functions, lambdas and classes defined in it."""
+    """The nodes of some code in the order of evaluation, without the bodies of functions, lambdas and classes in it."""
     if isinstance(root, (*FUNCTIONS, ast.ClassDef)):
         return
-    stack = [root]
+    stack: list[tuple[ast.AST, bool]] = [(root, False)]
     while stack:
-        node = stack.pop()
-        yield node
-        if not isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Lambda)):
-            stack += reversed([child for child in ast.iter_child_nodes(node) if not isinstance(child, (*FUNCTIONS, ast.ClassDef))])
+        node, children_done = stack.pop()
+        if children_done or isinstance(node, ast.Lambda):
+            yield node
+            continue
+        stack.append((node, True))
+        children = [child for child in ast.iter_child_nodes(node) if not isinstance(child, (*FUNCTIONS, ast.ClassDef))]
+        stack += [(child, False) for child in reversed(children)]
 
 
 def _clears_gradient(node: ast.Assign | ast.Delete) -> bool:

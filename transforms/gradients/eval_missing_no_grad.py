@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import AddDecorator, NeedImport
 from torchfix_codemods.model import Kind, Recording
-from torchfix_codemods.model.call_kinds import own_returns
 from torchfix_codemods.model.roles import ENOUGH
 from torchfix_codemods.model.training import own_nodes
 from torchfix_codemods.rule import Category, Rule, Safety
@@ -131,7 +130,7 @@ def _nothing_leaves(file: FileModel, function: Function) -> bool:
     yielded = [node.value for node in nodes if isinstance(node, ast.Yield)]
     if any(isinstance(node, ast.YieldFrom) for node in nodes):
         return False
-    values = [*own_returns(function), *yielded]
+    values = [*file.functions.returns(function), *yielded]
     return all(value is None or _is_harmless(file, value) for value in values) and not any(_stores(file, function, n) for n in nodes)
 
 

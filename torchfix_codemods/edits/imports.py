@@ -1,0 +1,54 @@
+"""Where an import that a fix needs belongs."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from .segments import newline_of
+
+if TYPE_CHECKING:
+    from ..source import Source
+
+
+def is_imported(tree: ast.Module, module: str, before: int) -> bool:
+    """Whether `import module` stands at top level before a line."""
+    for statement in tree.body:
+        if isinstance(statement, ast.Import) and statement.lineno < before:
+            for alias in statement.names:
+                if alias.asname is None and (alias.name == module or alias.name.startswith(module + ".")):
+                    return True
+    return False
+
+
+def import_line(source: Source, tree: ast.Module, module: str, before: int) -> tuple[int, bytes]:
+    """The offset and the text of a new `import module`: after the last top-level import above line `before`."""
+    anchor = _anchor(tree, before)
+    newline = newline_of(source).encode()
+    line = b"import " + module.encode()
+    if anchor is None:
+        return _after_header(source, tree), line + newline
+    end = source.position(source.span(anchor).end).line
+    if end < len(source.line_starts):
+        return source.line_starts[end], line + newline
+    return len(source.data), newline + line
+
+
+def _anchor(tree: ast.Module, before: int) -> ast.stmt | None:
+    """The last import above a line; failing that, the docstring or a `from __future__` import."""
+    found: ast.stmt | None = None
+    for place, statement in enumerate(tree.body):
+        if statement.lineno >= before:
+            break
+        docstring = place == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        if isinstance(statement, (ast.Import, ast.ImportFrom)) or (docstring and isinstance(statement.value.value, str)):  # type: ignore[attr-defined]  # `docstring` says so
+            found = statement
+    return found
+
+
+def _after_header(source: Source, tree: ast.Module) -> int:
+    """The start of the first statement, its comments left above: shebang, encoding and licence keep their place."""
+    first = tree.body[0]
+    decorators = getattr(first, "decorator_list", [])
+    line = min([first.lineno, *(d.lineno for d in decorators)])
+    return source.line_starts[line - 1]

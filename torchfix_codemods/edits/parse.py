@@ -1,0 +1,91 @@
+"""From a segment's bytes to libcst and back, with the guards that make it lossless."""
+
+from __future__ import annotations
+
+import io
+import tokenize
+from dataclasses import dataclass
+
+import libcst as cst
+from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
+
+
+class Refusal(Exception):
+    """An edit that can't be made without damage; the text is the reason, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A segment as a libcst module, and its nodes by place in the segment's own text."""
+
+    module: cst.Module
+    text: str
+    shift: int
+    """Bytes that were put in front of the segment."""
+    statements: dict[int, cst.CSTNode]
+    """Compound and small statements by the byte they start at."""
+    expressions: dict[tuple[int, int], cst.BaseExpression]
+    """Expressions by the bytes they cover, without their parentheses."""
+
+
+def parse_segment(data: bytes, indentation: bytes, newline: str, unit: str) -> Parsed:
+    """Parse whole lines under an `if` that allows their indentation; raises `Refusal`."""
+    wrapper = f"if 1:{newline}" if indentation else ""
+    text = wrapper + data.decode()
+    module = _parse(text, newline, unit)
+    if module.code != text:
+        message = "the code around it can't be reproduced exactly (a form feed or an unusual line end)"
+        raise Refusal(message)
+    statements: dict[int, cst.CSTNode] = {}
+    expressions: dict[tuple[int, int], cst.BaseExpression] = {}
+    for node, span in MetadataWrapper(module, unsafe_skip_copy=True).resolve(ByteSpanPositionProvider).items():
+        if isinstance(node, (cst.BaseCompoundStatement, cst.BaseSmallStatement)):
+            statements[span.start] = node
+        elif isinstance(node, cst.BaseExpression):
+            expressions.setdefault((span.start, span.start + span.length), node)
+    return Parsed(module, text, len(wrapper.encode()), statements, expressions)
+
+
+def _parse(text: str, newline: str, unit: str) -> cst.Module:
+    try:
+        return cst.parse_module(text, cst.PartialParserConfig(default_newline=newline, default_indent=unit))
+    except (cst.ParserSyntaxError, RecursionError) as error:
+        message = f"libcst can't parse the code around it ({type(error).__name__})"
+        raise Refusal(message) from None
+
+
+def print_segment(parsed: Parsed, module: cst.Module) -> bytes:
+    """The new bytes of a segment; raises `Refusal` when a comment got lost."""
+    new = module.code
+    if _comments(parsed.text) != _comments(new):
+        message = "a comment would be lost"
+        raise Refusal(message)
+    return new.encode()[parsed.shift :]
+
+
+def _comments(text: str) -> list[str]:
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(text, newline="").readline))
+    except (tokenize.TokenError, SyntaxError) as error:
+        message = f"the result can't be read again ({error})"
+        raise Refusal(message) from None
+    return sorted(token.string for token in tokens if token.type == tokenize.COMMENT)
+
+
+def parse_expression(code: str) -> cst.BaseExpression:
+    """A new expression."""
+    return cst.parse_expression(code)
+
+
+def parse_statements(code: str) -> list[cst.BaseStatement]:
+    """New statements from unindented lines; their line ends become those of the file."""
+    return [_neutral(statement) for statement in cst.parse_module(code + "\n").body]
+
+
+def _neutral(statement: cst.SimpleStatementLine | cst.BaseCompoundStatement) -> cst.BaseStatement:
+    return statement.visit(_NeutralNewlines())  # type: ignore[return-value]  # the visitor removes nothing
+
+
+class _NeutralNewlines(cst.CSTTransformer):
+    def leave_Newline(self, original_node: cst.Newline, updated_node: cst.Newline) -> cst.Newline:
+        return updated_node.with_changes(value=None)

@@ -1,0 +1,198 @@
+"""The smallest runs of whole lines that edits work on: found on `ast` and bytes, before libcst sees anything."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..source import Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..source import Source
+
+_BLANK = re.compile(rb"[ \t\f]*")
+_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+
+
+class NotFound(Exception):
+    """A span that no statement of the file contains."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Consecutive statements of one block."""
+
+    block: list[ast.stmt]
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Whole lines of the file that hold one run, and the indentation they begin with."""
+
+    span: Span
+    indentation: bytes
+
+
+class Layout:
+    """Statements of a file by place."""
+
+    def __init__(self, source: Source, tree: ast.Module) -> None:
+        self._source, self._tree = source, tree
+        self._parents: dict[int, tuple[list[ast.stmt], ast.stmt | None]] = {}
+        self._index(tree.body, None)
+
+    def _index(self, block: list[ast.stmt], parent: ast.stmt | None) -> None:
+        stack = [(block, parent)]
+        while stack:
+            current, owner = stack.pop()
+            for statement in current:
+                self._parents[id(statement)] = (current, owner)
+                stack += [(inner, statement) for inner in _blocks(statement)]
+
+    def start(self, statement: ast.stmt) -> int:
+        """Where a statement begins, its decorators included."""
+        decorators = getattr(statement, "decorator_list", [])
+        if not decorators:
+            return self._source.span(statement).start
+        first = min(self._source.span(d).start for d in decorators)
+        return self._source.data.rindex(b"@", 0, first)
+
+    def end(self, statement: ast.stmt) -> int:
+        """Where a statement ends."""
+        return self._source.span(statement).end
+
+    def innermost(self, span: Span) -> Run:
+        """The smallest statement that contains a span."""
+        block, found = self._tree.body, None
+        while True:
+            inside = next((i for i, s in enumerate(block) if self.start(s) <= span.start and span.end <= self.end(s)), None)
+            if inside is None:
+                break
+            found = Run(block, inside, inside)
+            nested = [b for b in _blocks(block[inside]) if any(self.start(s) <= span.start and span.end <= self.end(s) for s in b)]
+            if not nested:
+                break
+            block = nested[0]
+        if found is None:
+            message = "the code to change could not be located"
+            raise NotFound(message)
+        return found
+
+    def common(self, runs: Sequence[Run]) -> Run:
+        """The smallest run that holds all of several."""
+        result = runs[0]
+        for other in runs[1:]:
+            result = self._join(result, other)
+        return result
+
+    def _join(self, first: Run, second: Run) -> Run:
+        outer = {id(run.block): run for run in self._outwards(first)}
+        for run in self._outwards(second):
+            if id(run.block) in outer:
+                match = outer[id(run.block)]
+                return Run(run.block, min(match.first, run.first), max(match.last, run.last))
+        return Run(self._tree.body, 0, len(self._tree.body) - 1)
+
+    def _outwards(self, run: Run) -> Iterator[Run]:
+        while True:
+            yield run
+            owner = self._parents[id(run.block[run.first])][1]
+            if owner is None:
+                return
+            run = self._single(owner)
+
+    def _single(self, statement: ast.stmt) -> Run:
+        block = self._parents[id(statement)][0]
+        index = next(i for i, s in enumerate(block) if s is statement)
+        return Run(block, index, index)
+
+    def segment(self, run: Run) -> Segment:
+        """The whole lines of a run: grown over semicolons, comments above, one-line suites and `elif`."""
+        while True:
+            run = self._whole_lines(run)
+            start = self.start(run.block[run.first])
+            line = self._line_start(start)
+            prefix = self._source.data[line:start]
+            owner = self._parents[id(run.block[run.first])][1]
+            if _BLANK.fullmatch(prefix) and not self._is_elif(start, run):
+                break
+            if owner is None:
+                message = "the statement shares its line with others"
+                raise NotFound(message)
+            run = self._single(owner)
+        begin = self._with_comments_above(line, prefix)
+        return Segment(Span(begin, self._line_end(self.end(run.block[run.last]), prefix)), prefix)
+
+    def _is_elif(self, start: int, run: Run) -> bool:
+        return isinstance(run.block[run.first], ast.If) and self._source.data.startswith(b"elif", start)
+
+    def _whole_lines(self, run: Run) -> Run:
+        first, last, block = run.first, run.last, run.block
+        while first and block[first - 1].end_lineno == block[first].lineno and not getattr(block[first], "decorator_list", None):
+            first -= 1
+        while last + 1 < len(block) and block[last].end_lineno == block[last + 1].lineno:
+            last += 1
+        return Run(block, first, last)
+
+    def _line_start(self, offset: int) -> int:
+        return self._source.line_starts[self._source.position(offset).line - 1]
+
+    def _line_end(self, offset: int, prefix: bytes) -> int:
+        """Past the line end after a statement, and past comment lines of its own block that follow directly."""
+        starts, data = self._source.line_starts, self._source.data
+        number = self._source.position(offset).line
+        while number < len(starts) and data[starts[number - 1] : starts[number]].rstrip(b"\r\n").endswith(b"\\"):
+            number += 1
+        while number < len(starts) and _is_comment_at(data, starts[number], prefix):
+            number += 1
+        return starts[number] if number < len(starts) else len(data)
+
+    def _with_comments_above(self, line: int, prefix: bytes) -> int:
+        """The start of the comment lines directly above a line, at its own indentation."""
+        starts, data = self._source.line_starts, self._source.data
+        number = self._source.position(line).line - 1
+        while number > 0 and _is_comment_at(data, starts[number - 1], prefix) and not data.startswith(b"#!", starts[number - 1]):
+            number -= 1
+        return starts[number]
+
+
+def _is_comment_at(data: bytes, start: int, prefix: bytes) -> bool:
+    """Whether a line is a comment indented exactly as `prefix`."""
+    return data.startswith(prefix + b"#", start)
+
+
+def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """The blocks directly inside a statement."""
+    for name in _BLOCKS:
+        for child in [getattr(statement, name, None)]:
+            if isinstance(child, list) and child:
+                if isinstance(child[0], ast.stmt):
+                    yield child
+                else:
+                    yield from (inner.body for inner in child)
+
+
+def indentation_unit(source: Source, tree: ast.Module) -> str:
+    """One step of the file's indentation, from its first indented block; four spaces when it has none."""
+    stack: list[ast.stmt] = list(tree.body)
+    for statement in stack:
+        for block in _blocks(statement):
+            outer, inner = source.position(source.span(statement).start), block[0]
+            line = source.data[source.line_starts[inner.lineno - 1] :]
+            blank = _BLANK.match(line)
+            width = len(blank.group()) if blank else 0
+            if inner.lineno > outer.line and width > outer.column - 1 >= 0 and inner.col_offset == width:
+                return line[outer.column - 1 : width].decode()
+    return "    "
+
+
+def newline_of(source: Source) -> str:
+    """The file's line end: that of its first line."""
+    match = re.search(rb"\r\n|\r|\n", source.data)
+    return match.group().decode() if match else "\n"

@@ -1,0 +1,120 @@
+"""Edits of statements: each works on the list of statements of one block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from .parse import Refusal, parse_expression, parse_statements
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A statement of a block as it is now, and the libcst node it was read as (None for a new one)."""
+
+    original: cst.CSTNode | None
+    current: cst.BaseStatement
+
+
+def insert_before(entries: list[Entry], anchor: cst.CSTNode, code: str) -> list[Entry]:
+    """New statements above a statement and the comments that belong to it."""
+    place = _place(entries, anchor)
+    blank, attached = _split_leading(entries[place].current)
+    new = parse_statements(code)
+    new[0] = _with_leading(new[0], blank)
+    entry = replace(entries[place], current=_with_leading(entries[place].current, attached))
+    return [*entries[:place], *(Entry(None, s) for s in new), entry, *entries[place + 1 :]]
+
+
+def insert_after(entries: list[Entry], anchor: cst.CSTNode, code: str) -> list[Entry]:
+    """New statements directly below a statement."""
+    place = _place(entries, anchor)
+    return [*entries[: place + 1], *(Entry(None, s) for s in parse_statements(code)), *entries[place + 1 :]]
+
+
+def take(entries: list[Entry], anchor: cst.CSTNode) -> tuple[list[Entry], Entry]:
+    """Remove a statement with its comments; the blank lines above it stay."""
+    place = _place(entries, anchor)
+    if len(entries) == 1:
+        message = "nothing would be left of the block"
+        raise Refusal(message)
+    blank, attached = _split_leading(entries[place].current)
+    taken = replace(entries[place], current=_with_leading(entries[place].current, attached))
+    rest = [*entries[:place], *entries[place + 1 :]]
+    if blank and place < len(rest):
+        own = _leading(rest[place].current)
+        if not own or own[0].comment is not None:
+            rest[place] = replace(rest[place], current=_with_leading(rest[place].current, [*blank, *own]))
+    return rest, taken
+
+
+def put_before(entries: list[Entry], anchor: cst.CSTNode, moved: Entry) -> list[Entry]:
+    """Put a taken statement above another and its comments."""
+    place = _place(entries, anchor)
+    blank, attached = _split_leading(entries[place].current)
+    new = replace(moved, current=_with_leading(moved.current, [*blank, *_leading(moved.current)]))
+    entry = replace(entries[place], current=_with_leading(entries[place].current, attached))
+    return [*entries[:place], new, entry, *entries[place + 1 :]]
+
+
+def wrap_in_with(entries: list[Entry], first: cst.CSTNode, last: cst.CSTNode, item: str, unit: str) -> list[Entry]:
+    """Statements under one `with`; blank lines and comments above the first stay above the `with`."""
+    before, inside, after = _split(entries, first, last)
+    leading = _leading(inside[0].current)
+    inside[0] = replace(inside[0], current=_with_leading(inside[0].current, []))
+    statement = cst.With(items=[cst.WithItem(parse_expression(item))], body=_block(inside, unit), leading_lines=leading)
+    return [*before, Entry(None, statement), *after]
+
+
+def wrap_in_try(
+    entries: list[Entry], first: cst.CSTNode, last: cst.CSTNode, cleanup: str, unit: str, footer: Sequence[cst.EmptyLine]
+) -> list[Entry]:
+    """Statements under a `try` with the cleanup in its `finally`; comments that end the block go inside."""
+    before, inside, after = _split(entries, first, last)
+    blank, attached = _split_leading(inside[0].current)
+    inside[0] = replace(inside[0], current=_with_leading(inside[0].current, attached))
+    body = _block(inside, unit).with_changes(footer=footer)
+    finalbody = cst.Finally(body=cst.IndentedBlock(body=parse_statements(cleanup), indent=unit))
+    return [*before, Entry(None, cst.Try(body=body, finalbody=finalbody, leading_lines=blank)), *after]
+
+
+def _split(entries: list[Entry], first: cst.CSTNode, last: cst.CSTNode) -> tuple[list[Entry], list[Entry], list[Entry]]:
+    start, end = _place(entries, first), _place(entries, last) + 1
+    return entries[:start], entries[start:end], entries[end:]
+
+
+def _block(entries: Sequence[Entry], unit: str) -> cst.IndentedBlock:
+    return cst.IndentedBlock(body=[entry.current for entry in entries], indent=unit)
+
+
+def _place(entries: list[Entry], node: cst.CSTNode) -> int:
+    """The place of a statement in its block; a small statement must have its line for itself."""
+    for place, entry in enumerate(entries):
+        if entry.original is node:
+            return place
+        if isinstance(entry.original, cst.SimpleStatementLine) and node in entry.original.body:
+            if len(entry.original.body) > 1:
+                break
+            return place
+    message = "the statement shares its line with others"
+    raise Refusal(message)
+
+
+def _leading(statement: cst.BaseStatement) -> list[cst.EmptyLine]:
+    return list(getattr(statement, "leading_lines", []))
+
+
+def _with_leading(statement: cst.BaseStatement, lines: Sequence[cst.EmptyLine]) -> cst.BaseStatement:
+    return statement.with_changes(leading_lines=lines)
+
+
+def _split_leading(statement: cst.BaseStatement) -> tuple[list[cst.EmptyLine], list[cst.EmptyLine]]:
+    """What stands above a statement: everything up to the last blank line, and the comments that belong to it."""
+    lines = _leading(statement)
+    cut = max((i + 1 for i, line in enumerate(lines) if line.comment is None), default=0)
+    return lines[:cut], lines[cut:]
