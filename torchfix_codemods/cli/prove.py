@@ -1,0 +1,32 @@
+"""`verify`: proof of rules by execution."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+from ..catalogue import all_rules, find
+from .options import UsageError
+
+DEVICES = ("cpu", "cuda", "all")
+
+
+def prove(names: list[str], device: str, fixtures: str | None) -> int:
+    """Run the contracts of rules; 1 when one is broken. Raises `UsageError` and `UnknownRule`."""
+    if device not in DEVICES:
+        raise UsageError(f"--device takes {', '.join(DEVICES)}, not {device!r}")
+    if importlib.util.find_spec("torch") is None:
+        raise UsageError("verify executes torch code, and torch isn't installed: pip install 'torchfix-codemods[verify]'")
+    folder = Path(fixtures) if fixtures else _default_fixtures()
+    if not folder.is_dir():
+        raise UsageError(f"no fixtures at {folder}: run verify in a checkout of the project, or name the folder with --fixtures")
+    rules = [find(all_rules(), name) for name in names] or list(all_rules())
+    from ..verify.command import run
+
+    return run(rules, device, folder)
+
+
+def _default_fixtures() -> Path:
+    """`fixtures/` of the current folder, or of the checkout that the package was installed from."""
+    here = Path("fixtures")
+    return here if here.is_dir() else Path(__file__).resolve().parents[2] / "fixtures"

@@ -1,0 +1,1 @@
+"""Files on disk: finding, reading, running over many, writing."""

@@ -1,0 +1,132 @@
+"""What is done with each file: check it, or rewrite it. Pure but for reading the file."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..engine import Unstable, check, rewrite
+from ..source import Source, SourceError
+from .run import Failure
+from .unparsable import explain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..rule import Finding, Rule, Safety
+
+SIZE_LIMIT = 4_000_000
+"""Bytes; larger files are data, and would take minutes and gigabytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A finding with the text of its line."""
+
+    finding: Finding
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The findings of one file."""
+
+    path: str
+    findings: tuple[Located, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrote:
+    """A file before and after its fixes, as bytes of the file."""
+
+    path: str
+    before: bytes
+    after: bytes
+    fixed: tuple[Finding, ...] = ()
+    remaining: tuple[Located, ...] = ()
+    refused: tuple[tuple[Located, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class CheckTask:
+    """Find the findings of a file."""
+
+    rules: tuple[Rule, ...]
+
+    def __call__(self, path: str) -> Checked | Failure:
+        """Read and check one file."""
+        raw = read(path)
+        return raw if isinstance(raw, Failure) else self.text(path, raw)
+
+    def text(self, path: str, raw: bytes) -> Checked | Failure:
+        """Check a text as if it stood at `path`."""
+        active = _active(self.rules, raw)
+        if not active:
+            return Checked(path)
+        source = _decoded(path, raw)
+        if isinstance(source, Failure):
+            return source
+        try:
+            return Checked(path, _located(source, check(source, active)))
+        except SourceError as error:
+            return Failure(path, error.line, explain(source.text, error.line, error.reason))
+
+
+@dataclass(frozen=True)
+class RewriteTask:
+    """Apply the fixes of a file, in memory."""
+
+    rules: tuple[Rule, ...]
+    minimum: Safety
+
+    def __call__(self, path: str) -> Rewrote | Failure:
+        """Read and rewrite one file."""
+        raw = read(path)
+        return raw if isinstance(raw, Failure) else self.text(path, raw)
+
+    def text(self, path: str, raw: bytes) -> Rewrote | Failure:
+        """Rewrite a text as if it stood at `path`."""
+        if not _active(self.rules, raw):
+            return Rewrote(path, raw, raw)
+        source = _decoded(path, raw)
+        if isinstance(source, Failure):
+            return source
+        try:
+            result = rewrite(source, self.rules, self.minimum)
+        except SourceError as error:
+            return Failure(path, error.line, explain(source.text, error.line, error.reason))
+        except Unstable as error:
+            return Failure(path, 1, f"{error}; please report it", ours=True)
+        after = source.replace(result.data)
+        refused = tuple((Located(finding, after.line(finding.position.line)), reason) for finding, reason in result.refused)
+        return Rewrote(path, raw, source.encode(result.data), result.fixed, _located(after, result.remaining), refused)
+
+
+def read(path: str) -> bytes | Failure:
+    """The bytes of a regular file of bearable size."""
+    try:
+        if not os.path.isfile(path):
+            return Failure(path, 1, "not a regular file")
+        if os.path.getsize(path) > SIZE_LIMIT:
+            return Failure(path, 1, f"larger than {SIZE_LIMIT // 1_000_000} MB")
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        return Failure(path, 1, f"can't be read: {error.strerror}")
+
+
+def _active(rules: Sequence[Rule], raw: bytes) -> list[Rule]:
+    """The rules whose fixed strings all occur: for any other file the text alone decides, and it isn't even parsed."""
+    return [rule for rule in rules if all(needle in raw for needle in rule.needles)]
+
+
+def _decoded(path: str, raw: bytes) -> Source | Failure:
+    try:
+        return Source.decode(path, raw)
+    except SourceError as error:
+        return Failure(path, error.line, error.reason)
+
+
+def _located(source: Source, findings: Sequence[Finding]) -> tuple[Located, ...]:
+    return tuple(Located(finding, source.line(finding.position.line)) for finding in findings)
