@@ -88,12 +88,14 @@ def tell_failures(failures: Sequence[Failure], settings: Settings) -> int:
 
 
 def root_of(paths: Sequence[str]) -> str:
-    """The folder that paths in a diff are relative to: the top of the git repository, or the current folder."""
+    """The folder that paths in a diff are relative to: the top of the git repository, the current folder, or what was named."""
     first = paths[0] if paths else "."
-    folder = first if os.path.isdir(first) else os.path.dirname(first) or "."
+    folder = os.path.realpath(first if os.path.isdir(first) else os.path.dirname(first) or ".")
     try:
         found = subprocess.run(["git", "-C", folder, "rev-parse", "--show-toplevel"], capture_output=True, check=False)
     except OSError:
-        return os.getcwd()
-    top = os.fsdecode(found.stdout.rstrip(b"\n"))
-    return top if found.returncode == 0 and top else os.getcwd()
+        found = None
+    if found is not None and found.returncode == 0:
+        return os.fsdecode(found.stdout.rstrip(b"\n"))
+    here = os.getcwd()
+    return here if os.path.commonpath([here, folder]) == here else folder

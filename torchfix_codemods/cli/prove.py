@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..catalogue import all_rules, find
+from ..rule import Safety
+from ..workspace.run import Failure
+from ..workspace.tasks import CheckTask, RewriteTask
 from .options import UsageError
+
+if TYPE_CHECKING:
+    from ..rule import Rule
 
 DEVICES = ("cpu", "cuda", "all")
 
@@ -21,9 +28,23 @@ def prove(names: list[str], device: str, fixtures: str | None) -> int:
     if not folder.is_dir():
         raise UsageError(f"no fixtures at {folder}: run verify in a checkout of the project, or name the folder with --fixtures")
     rules = [find(all_rules(), name) for name in names] or list(all_rules())
-    from ..verify.command import run
+    from ..verify.command import Tool, run
 
-    return run(rules, device, folder)
+    return run(rules, device, folder, Tool(rewritten, found))
+
+
+def rewritten(rule: Rule, path: Path, unsafe: bool) -> bytes:
+    """What one rule makes of a file."""
+    task = RewriteTask((rule,), Safety.UNSAFE if unsafe else Safety.SAFE)
+    result = task.text(str(path), path.read_bytes())
+    return b"" if isinstance(result, Failure) else result.after
+
+
+def found(rule: Rule, path: Path) -> list[tuple[int, str, bool]]:
+    """Line, message, and whether a fix is offered, of each finding of one rule in a file."""
+    result = CheckTask((rule,)).text(str(path), path.read_bytes())
+    findings = [] if isinstance(result, Failure) else [located.finding for located in result.findings]
+    return [(finding.position.line, finding.message, bool(finding.edits)) for finding in findings]
 
 
 def _default_fixtures() -> Path:

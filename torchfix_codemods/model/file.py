@@ -141,13 +141,21 @@ class FileModel:
     def spelling(self, qualified: str, at: ast.AST) -> str | None:
         """How to write a torch name at a place: through the alias that the file uses; None when `torch` is shadowed there.
 
-        The answer starts with `torch.` when the file imports no alias: the fix then needs `NeedImport("torch")`.
+        Where `lacks_torch` holds, the fix also has to import torch.
         """
         alias = self._torch_alias
         scope = self.names.visible(alias, at)
-        if scope is not None and not all(isinstance(b, ast.alias) for b in scope.bindings[alias]):
+        if scope is not None and not all(self.names.import_target(b) == "torch" for b in scope.bindings[alias]):
             return None
         return alias + qualified.removeprefix("torch")
+
+    def lacks_torch(self, at: ast.AST) -> bool:
+        """Whether what `spelling` gives isn't bound yet where `at` runs."""
+        scope = self.names.visible(self._torch_alias, at)
+        if scope is None:
+            return True
+        line = self.flow.statement(at).lineno
+        return all(binding.lineno >= line for binding in scope.bindings[self._torch_alias])  # type: ignore[attr-defined]  # bindings have places
 
     @cached_property
     def _torch_alias(self) -> str:

@@ -49,10 +49,11 @@ class Names:
         bindings = self.bindings(node)
         if not bindings:
             return f"builtins.{node.id}" if node.id in _BUILTINS and not self.has_star_import else None
-        targets = {self._import_target(binding) for binding in bindings}
+        targets = {self.import_target(binding) for binding in bindings}
         return targets.pop() if len(targets) == 1 else None
 
-    def _import_target(self, binding: ast.AST) -> str | None:
+    def import_target(self, binding: ast.AST) -> str | None:
+        """What a binding imports, as a dotted name; None for any other binding."""
         if not isinstance(binding, ast.alias):
             return None
         statement = self._index.parents[binding]

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from . import torch_api as api
-from .facts import TENSOR, Fact, Kind, join
+from .facts import PARAMETER, TENSOR, Fact, Kind, join
 
 if TYPE_CHECKING:
     from .index import Function
@@ -61,6 +61,8 @@ def _annotated(kinds: Kinds, _: Function, argument: ast.arg) -> Fact | None:
         return Fact(Kind.MODULE, definition)
     if name in {"torch.Tensor", "torch.FloatTensor", "torch.LongTensor"}:
         return TENSOR
+    if name in {"torch.nn.Parameter", "torch.nn.parameter.Parameter"}:
+        return PARAMETER
     if name.startswith("torch.nn.") and name.rpartition(".")[2][:1].isupper():
         return Fact(Kind.MODULE, None if name == api.MODULE_BASE else name)
     if name.startswith("torch.optim.") and "lr_scheduler" not in name:

@@ -27,7 +27,23 @@ _ALIASING = frozenset(
     """.split()
 )
 _METADATA = frozenset("shape dtype device is_sparse is_cuda ndim layout".split())
-_ALIASING_FUNCTIONS = frozenset(f"torch.{n}" for n in "squeeze unsqueeze transpose flatten reshape permute from_numpy as_tensor narrow select where".split())
+_ALIASING_FUNCTIONS = frozenset(
+    f"torch.{name}"
+    for name in """
+    squeeze unsqueeze transpose permute flatten ravel reshape t movedim moveaxis swapaxes swapdims diagonal narrow
+    select split chunk unbind tensor_split hsplit vsplit dsplit expand_copy broadcast_to broadcast_tensors as_tensor
+    asarray from_numpy real imag view_as_real view_as_complex atleast_1d atleast_2d atleast_3d detach clone_as
+    """.split()
+)
+"""Functions whose result may share memory with an argument; the other functions of `torch` give new memory."""
+_COPYING_ARRAYS = frozenset(
+    f"numpy.{name}"
+    for name in """
+    concatenate stack vstack hstack array copy mean sum std var median max min argmax argmin argsort sort abs round
+    clip exp log sqrt dot matmul argwhere nonzero where unique histogram percentile save savetxt savez allclose isnan
+    """.split()
+)
+_COMPARING = frozenset("eq ne gt ge lt le equal allclose view_as expand_as type_as reshape_as".split())
 _INERT = frozenset(f"builtins.{n}" for n in "print float int bool len str repr format isinstance type".split())
 
 
@@ -57,6 +73,8 @@ class Reads:
             return self.use(parent, depth) if isinstance(parent.ctx, ast.Load) else Use.WRITTEN
         if isinstance(parent, ast.AugAssign):
             return Use.WRITTEN if node is parent.target else Use.READ
+        if isinstance(parent, (ast.List, ast.Tuple)) and isinstance(parent.ctx, ast.Load):
+            return self._element(parent, depth)
         if isinstance(parent, (ast.BinOp, ast.Compare, ast.UnaryOp, ast.FormattedValue, ast.Subscript, ast.Slice)):
             return Use.READ
         if isinstance(parent, (ast.If, ast.While, ast.Assert)):
@@ -80,11 +98,20 @@ class Reads:
             return self.use(call, depth)
         return Use.READ if attribute.attr in _COPYING or attribute.attr in api.TENSOR_METHODS else Use.ESCAPES
 
+    def _element(self, sequence: ast.List | ast.Tuple, depth: int) -> Use:
+        """An element of a literal sequence is read when the sequence itself goes into a call that copies."""
+        call = self._kinds.index.parents[sequence]
+        if isinstance(call, ast.BinOp) and isinstance(call.op, ast.Mod):
+            return Use.READ
+        return self._argument(call, sequence, depth) if isinstance(call, ast.Call) else Use.ESCAPES
+
     def _argument(self, call: ast.Call, node: ast.expr, depth: int) -> Use:
         name = self._kinds.names.qualified(call.func) or ""
         if name in _ALIASING_FUNCTIONS:
             return self.use(call, depth)
-        if name in _INERT or self._computes(name):
+        if name in _INERT or name in _COPYING_ARRAYS or self._computes(name):
+            return Use.READ
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _COMPARING and not name:
             return Use.READ
         if isinstance(call.func, ast.Attribute) and self._is_tensor_method(call.func) and node is not call.func:
             return Use.READ
@@ -100,8 +127,9 @@ class Reads:
         head, _, last = name.rpartition(".")
         if last.endswith("_"):
             return False
-        functional = head == "torch.nn.functional" and last not in {"dropout", "pad"}
-        return functional or name in api.TENSOR_FUNCTIONS or (head == "torch" and (last in api.PAIR_METHODS or last in _COPYING or last.endswith("_like")))
+        if head in {"torch", "torch.linalg", "torch.special"}:
+            return last[:1].islower() and name not in _ALIASING_FUNCTIONS
+        return (head == "torch.nn.functional" and last not in {"dropout", "pad"}) or name.startswith("torchvision.utils.")
 
     def _is_tensor_method(self, func: ast.Attribute) -> bool:
         """An argument of a tensor's method is read, whether the method works in place or not."""

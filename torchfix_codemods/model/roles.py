@@ -71,7 +71,7 @@ class Roles:
         return self._known[function]
 
     def _evaluate(self, function: Function) -> Evaluation | None:
-        if self._in_tests or self.is_framework_code(function):
+        if self._in_tests or self.is_framework_code(function) or self._is_unit_test(function):
             return None
         own = list(self._training.events(function.body, depth=0))
         forwards = tuple(e for e in own if e.happening is Happening.FORWARD and self._is_run_from_outside(e, function))
@@ -80,6 +80,11 @@ class Roles:
         switches = self._switches(own, forwards)
         score = 3 * switches + self._circumstances(function)
         return Evaluation(function, score, forwards, switches)
+
+    def _is_unit_test(self, function: Function) -> bool:
+        definition = self._kinds.functions.enclosing_class(function)
+        bases = self._kinds.classes.lineage(definition) if definition else ()
+        return any(isinstance(base, str) and base.endswith("TestCase") for base in bases)
 
     def _is_run_from_outside(self, event: Event, function: Function) -> bool:
         """A module's own method that runs its layers is part of a forward; one that runs the whole module is not."""
@@ -194,5 +199,6 @@ def snake(name: str) -> str:
 def is_test_path(path: str) -> bool:
     """Whether a file is part of a test suite, by its place or its name."""
     pure = PurePath(path)
-    stem = pure.stem
-    return any(part in {"tests", "test"} for part in pure.parts[:-1]) or stem.startswith("test_") or stem.endswith("_test")
+    # An absolute path says more about the machine than about the project: only the nearest folders count then.
+    folders = pure.parts[-3:-1] if pure.is_absolute() else pure.parts[:-1]
+    return any(part in {"tests", "test"} for part in folders) or pure.stem.startswith("test_") or pure.stem.endswith("_test")

@@ -11,7 +11,7 @@ _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 
 def unified_diff(path: str, before: bytes, after: bytes, root: str) -> bytes:
     """The diff of one file; the path in it is relative to `root`, which is where `git apply` is to be run."""
-    name = os.path.relpath(os.path.abspath(path), root).replace(os.sep, "/")
+    name = os.path.relpath(os.path.realpath(path), root).replace(os.sep, "/")
     old, new = _lines(before), _lines(after)
     names = (_quoted("a/" + name), _quoted("b/" + name))
     # `diff_bytes` maps bytes to text and back without loss, whatever the encoding of the file.

@@ -74,7 +74,9 @@ class EvalMissingNoGrad(Rule):
         """Yield evaluation functions that run a model while gradients are recorded."""
         for function in file.index.all(ast.FunctionDef):
             evaluation = file.roles.evaluation(function)
-            if evaluation is None or evaluation.score < ENOUGH or _is_out_of_reach(file, function):
+            if evaluation is None or evaluation.score < ENOUGH or _is_out_of_reach(function):
+                continue
+            if any(_keeps_state(file, event.subject) for event in evaluation.forwards):
                 continue
             modes = {file.gradients.recording(event.node) for event in evaluation.forwards}
             if modes == {Recording.ON}:
@@ -94,14 +96,14 @@ class EvalMissingNoGrad(Rule):
         no_grad = file.spelling("torch.no_grad", function)
         if no_grad is None or any(file.backflow.of_result(call) for call in file.functions.calls_to(function)):
             return
-        edits = [AddDecorator(file.source.span(function), f"{no_grad}()"), *([NeedImport("torch")] if no_grad.startswith("torch.") else [])]
+        edits = [AddDecorator(file.source.span(function), f"{no_grad}()"), *([NeedImport("torch")] if file.lacks_torch(function) else [])]
         safety = Safety.SAFE if _nothing_leaves(file, function) else Safety.UNSAFE
         message = f"`{function.name}` records gradients that nobody uses: decorate it with @{no_grad}()"
         yield self.finding(file, forward, message, *edits, safety=safety)
 
 
-def _is_out_of_reach(file: FileModel, function: Function) -> bool:
-    """Decorators that compile the function or change when its body runs; forwards that keep state for training."""
+def _is_out_of_reach(function: Function) -> bool:
+    """Decorators that compile the function, or change when its body runs."""
     decorators = " ".join(ast.unparse(d) for d in function.decorator_list)
     return any(word in decorators for word in _OPAQUE_DECORATORS)
 
@@ -112,12 +114,13 @@ def _first_on(file: FileModel, evaluation: Evaluation) -> ast.Call | ast.stmt:
 
 def _is_proven(file: FileModel, model: ast.expr | None) -> bool:
     fact = file.fact(model) if model is not None else None
-    return fact is not None and fact.proven and not (isinstance(fact.origin, ast.ClassDef) and _keeps_state(file, fact.origin))
+    return fact is not None and fact.proven
 
 
-def _keeps_state(file: FileModel, definition: ast.ClassDef) -> bool:
+def _keeps_state(file: FileModel, model: ast.expr | None) -> bool:
     """A forward that stores a tensor on its module would store it without history, and training may go on with it."""
-    forward = file.classes.method(definition, "forward")
+    fact = file.fact(model) if model is not None else None
+    forward = file.classes.method(fact.origin, "forward") if fact and isinstance(fact.origin, ast.ClassDef) else None
     if forward is None:
         return False
     targets = (n for s in forward.body for n in own_nodes(s) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))

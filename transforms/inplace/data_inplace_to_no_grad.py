@@ -99,13 +99,16 @@ class DataInplaceToNoGrad(Rule):
         text = file.source.code(first.data.value)
         no_grad = file.spelling("torch.no_grad", first.statement)
         if first.safety is Safety.REPORT or no_grad is None:
-            message = f"`{text}.data` is written where a graph may hold `{text}`: gradients can go wrong in silence; use an out-of-place operation"
+            message = (
+                f"`{text}.data` is written where a graph may hold `{text}`: gradients can go wrong in silence; "
+                "use an out-of-place operation, or torch.no_grad() if it is a parameter that no graph uses now"
+            )
             return self.finding(file, first.statement, message)
         edits: list[Edit] = [edit for write in run for edit in _without_data(file, write)]
         if not _is_guarded(file, first.statement):
             span = file.source.span
             edits.append(WrapInWith(span(first.statement), span(run[-1].statement), f"{no_grad}()"))
-            edits += [NeedImport("torch")] if no_grad.startswith("torch.") else []
+            edits += [NeedImport("torch")] if file.lacks_torch(first.statement) else []
         message = f"write to `{text}` under torch.no_grad() instead of through .data"
         return self.finding(file, first.statement, message, *edits, safety=first.safety)
 
@@ -171,6 +174,7 @@ def _safety(file: FileModel, node: ast.Attribute, statement: ast.stmt) -> Safety
         return Safety.REPORT
     if _is_gradient(node.value):
         return Safety.UNSAFE
+    is_parameter = is_parameter or _is_module_tensor(file, node.value)
     if not is_parameter and file.gradients.tracked(node.value) is not False:
         return Safety.REPORT
     if _between_forward_and_backward(file, node, statement, function):
@@ -178,6 +182,21 @@ def _safety(file: FileModel, node: ast.Attribute, statement: ast.stmt) -> Safety
     if is_parameter and isinstance(function, FUNCTIONS) and (_INIT_NAME.match(name) or _is_applied(file, name)) and not _ran_before(file, function, statement):
         return Safety.SAFE
     return Safety.UNSAFE
+
+
+def _is_module_tensor(file: FileModel, node: ast.expr) -> bool:
+    """Whether a value is what a module of the file registers under this name: a parameter on one path, a buffer on another."""
+    owner = file.fact(node.value) if isinstance(node, ast.Attribute) else None
+    if owner is None or not isinstance(owner.origin, ast.ClassDef) or owner.kind is not Kind.MODULE:
+        return False
+    values = file.classes.values(owner.origin, node.attr)  # type: ignore[attr-defined]  # an attribute, or there is no owner
+    return bool(values) and all(_registers(file, value) for value in values)
+
+
+def _registers(file: FileModel, value: ast.expr) -> bool:
+    buffer = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "register_buffer"
+    nothing = isinstance(value, ast.Constant) and value.value is None
+    return buffer or nothing or file.kinds.is_kind(value, Kind.PARAMETER)
 
 
 def _is_gradient(node: ast.expr) -> bool:

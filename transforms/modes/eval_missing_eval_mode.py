@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torchfix_codemods.model.roles import Evaluation
     from torchfix_codemods.rule import Finding
 
-_TRAIN_MODE_ON_PURPOSE = re.compile(r"(^|_)(mc|monte|carlo|dropout|calib\w*|recalib\w*|swa)(_|$)|update_bn|bn_stat|monte.carlo|mc.dropout", re.IGNORECASE)
+_TRAIN_MODE_ON_PURPOSE = re.compile(r"(?<![a-z])(mc|monte|carlo|dropout|swa|(re)?calib\w*|update_bn|bn_stat\w*)(?![a-z])", re.IGNORECASE)
 
 
 class EvalMissingEvalMode(Rule):

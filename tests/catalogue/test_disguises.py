@@ -1,0 +1,93 @@
+"""Rules see through the ways in which the same code can be written."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from .collection import CASES, REWRITES, RULES, findings_in, fixed, identify
+
+
+def crlf(code: str) -> str | None:
+    return code.replace("\n", "\r\n")
+
+
+def tabs(code: str) -> str | None:
+    return None if '"""' in _without_docstrings(code) else re.sub(r"^( {4})+", lambda m: "\t" * (len(m.group()) // 4), code, flags=re.MULTILINE)
+
+
+def no_final_newline(code: str) -> str | None:
+    return code.rstrip("\n")
+
+
+def licence_above(code: str) -> str | None:
+    return "#!/usr/bin/env python\n# -*- coding: utf-8 -*-\n# Copyright: somebody\n" + code
+
+
+def byte_order_mark(code: str) -> str | None:
+    return "\ufeff" + code
+
+
+def alias(code: str) -> str | None:
+    """`import torch as th`; only where `torch` is imported by that one line."""
+    if not re.search(r"^import torch$", code, re.MULTILINE) or re.search(r"import torch\.|(?<!import )\btorch\s*(=|,)|def .*\btorch\b|\bth\b", code):
+        return None
+    renamed = re.sub(r"^import torch$", "import torch as th", code, flags=re.MULTILINE)
+    return re.sub(r"(?<![\w.\"'`])torch\.(?=\w)", "th.", renamed) if "from torch" not in code else _alias_beside_from_imports(renamed)
+
+
+def _alias_beside_from_imports(code: str) -> str:
+    lines = code.split("\n")
+    return "\n".join(line if line.startswith("from torch") else re.sub(r"(?<![\w.\"'`])torch\.(?=\w)", "th.", line) for line in lines)
+
+
+def inside_try(code: str) -> str | None:
+    return _indented(code, "try:\n", "\nexcept ImportError:\n    raise\n")
+
+
+def inside_function(code: str) -> str | None:
+    return _indented(code, "def outer():\n", "\n    return locals()\n")
+
+
+def _indented(code: str, head: str, tail: str) -> str | None:
+    """The code one level deeper; not where that changes its meaning (multi-line strings, imports of names, scripts)."""
+    if "__future__" in code or "__main__" in code or _has_multiline_string(code):
+        return None
+    body = "\n".join("    " + line if line else line for line in code.rstrip("\n").split("\n"))
+    return head + body + tail
+
+
+def _has_multiline_string(code: str) -> bool:
+    return any(isinstance(n, (ast.Constant, ast.JoinedStr)) and n.lineno != n.end_lineno for n in ast.walk(ast.parse(code)) if hasattr(n, "lineno"))
+
+
+def _without_docstrings(code: str) -> str:
+    return re.sub(r'^ *"""[^"\n]*"""$', "", code, flags=re.MULTILINE)
+
+
+DISGUISES = [crlf, tabs, no_final_newline, licence_above, byte_order_mark, alias]
+MOVED = [inside_try, inside_function]
+
+
+@pytest.mark.parametrize("disguise", [*DISGUISES, inside_try], ids=lambda d: d.__name__)
+@pytest.mark.parametrize("case", REWRITES, ids=identify)
+def test_rewrites_in_disguise(case, disguise):
+    before, after = disguise(case.before.read_text()), disguise(case.after.read_text())
+    if before is None or after is None or _adds_import(case):
+        return
+    assert fixed(RULES[case.rule], case.before, before.encode()).decode() == after
+
+
+def _adds_import(case) -> bool:
+    """A new `import torch` stands at top level, wherever the rest was moved to."""
+    return case.before.read_text().count("import torch\n") != case.after.read_text().count("import torch\n")
+
+
+@pytest.mark.parametrize("disguise", [*DISGUISES, *MOVED], ids=lambda d: d.__name__)
+@pytest.mark.parametrize("case", [case for case in CASES if not case.is_rewrite], ids=identify)
+def test_refusals_in_disguise(case, disguise):
+    code = disguise(case.before.read_text())
+    if code is not None:
+        assert [f for f in findings_in(RULES[case.rule], case.before, code.encode()) if f.edits] == []

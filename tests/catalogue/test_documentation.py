@@ -1,0 +1,54 @@
+"""The documentation of each rule is complete, and its example true."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+from torchfix_codemods.engine import rewrite
+from torchfix_codemods.rule import Category, Safety
+from torchfix_codemods.source import Source
+from torchfix_codemods.transforms import CHAIN
+
+from .collection import ROOT
+
+SECTIONS = ["Why", "Example", "Safety", "References"]
+
+each_rule = pytest.mark.parametrize("rule", CHAIN, ids=lambda rule: rule.name)
+
+
+def documentation(rule):
+    return inspect.cleandoc(type(rule).__doc__)
+
+
+@each_rule
+def test_sections(rule):
+    assert re.findall(r"^## (\w+)$", documentation(rule), re.MULTILINE) == SECTIONS
+
+
+@each_rule
+def test_example_is_what_the_rule_does(rule):
+    before, after = re.findall(r"```python\n(.*?)```", documentation(rule), re.DOTALL)
+    assert rewrite(Source("example.py", before.encode()), [rule], Safety.UNSAFE).data.decode() == after
+
+
+@each_rule
+def test_one_name_everywhere(rule):
+    snake = rule.name.replace("-", "_")
+    assert inspect.getfile(type(rule)).endswith(f"/{rule.category.value}/{snake}.py")
+    assert type(rule).__name__ == "".join(part.capitalize() for part in rule.name.split("-"))
+
+
+@each_rule
+def test_references_are_links(rule):
+    assert documentation(rule).rpartition("## References\n")[2].startswith("https://")
+
+
+def test_every_rule_file_is_in_the_chain():
+    files = {path.stem for path in (ROOT / "transforms").glob("*/*.py") if "(Rule)" in path.read_text()}
+    assert files == {rule.name.replace("-", "_") for rule in CHAIN}
+
+
+def test_categories_are_folders():
+    assert {path.parent.name for path in (ROOT / "transforms").glob("*/__init__.py")} <= {category.value for category in Category}
