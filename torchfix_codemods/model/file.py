@@ -159,11 +159,10 @@ class FileModel:
 
     @cached_property
     def _torch_alias(self) -> str:
-        for statement in self.index.all(ast.Import):
-            for alias in statement.names:
-                if alias.name == "torch" and alias.asname and statement in self.tree.body:
-                    return alias.asname
-        return "torch"
+        """The name that the module scope knows torch by; `torch` itself when there are several, or none."""
+        bindings = self.index.scopes[self.tree].bindings
+        aliases = [name for name, nodes in bindings.items() if all(self.names.import_target(node) == "torch" for node in nodes)]
+        return aliases[0] if aliases and "torch" not in aliases else "torch"
 
     def device_at(self, node: ast.AST) -> str | None:
         """The name of a device variable that is sure to be bound at a place: `device`, `dev` or `self.device`."""

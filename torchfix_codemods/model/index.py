@@ -49,7 +49,8 @@ class Scope:
     def find(self, name: str) -> Scope | None:
         """The scope whose binding a use of `name` here refers to; class bodies are invisible from inside functions."""
         if name in self.declared_outside:
-            return self.owner_of_declared(name)
+            owner = self.owner_of_declared(name)
+            return owner if name in owner.bindings else None
         scope: Scope | None = self
         while scope is not None:
             if name in scope.bindings and (scope is self or not isinstance(scope.node, ast.ClassDef)):

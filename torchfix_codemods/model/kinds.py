@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .classes import Classes
     from .flow import Flow
     from .functions import Functions
-    from .index import Function, Index
+    from .index import Function, Index, Scope
     from .names import Names
 
 _DEPTH_LIMIT = 40
@@ -33,6 +33,7 @@ class Kinds:
         self.index, self.names, self.flow, self.functions, self.classes = index, names, flow, functions, classes
         self._known: dict[ast.AST, Fact | None] = {}
         self._asked: set[ast.AST] = set()
+        self._parts: set[tuple[ast.expr, tuple[int | None, ...]]] = set()
         self._circular = False
         self._work = 0
 
@@ -99,8 +100,16 @@ class Kinds:
 
     def uses(self, function: Function, name: str) -> list[ast.Name]:
         """The places where a function (or what is nested in it) reads its own local `name`."""
-        scope = self.index.scopes[function]
-        return [use for use in self.reads(name) if self.names.scope_of(use) is scope]
+        return self._uses.get((self.index.scopes[function], name), [])
+
+    @cached_property
+    def _uses(self) -> dict[tuple[Scope, str], list[ast.Name]]:
+        uses: dict[tuple[Scope, str], list[ast.Name]] = {}
+        for name in self.index.all(ast.Name):
+            scope = self.names.scope_of(name) if isinstance(name.ctx, ast.Load) else None
+            if scope is not None:
+                uses.setdefault((scope, name.id), []).append(name)
+        return uses
 
     def reads(self, name: str) -> list[ast.Name]:
         """Every read of a name in the file, whatever it refers to."""
@@ -177,6 +186,15 @@ class Kinds:
         """What a part of a tuple-like value is: `path` holds the indices, from the outside in."""
         if not path:
             return self.fact(node)
+        if (node, path) in self._parts or len(self._parts) > _DEPTH_LIMIT:
+            return None
+        self._parts.add((node, path))
+        try:
+            return self._element(node, path)
+        finally:
+            self._parts.discard((node, path))
+
+    def _element(self, node: ast.expr, path: tuple[int | None, ...]) -> Fact | None:
         index, rest = path[0], path[1:]
         if isinstance(node, (ast.Tuple, ast.List)) and index is not None and -len(node.elts) <= index < len(node.elts):
             return self.element(node.elts[index], rest)

@@ -110,8 +110,8 @@ def _applied(kinds: Kinds, function: Function, argument: ast.arg) -> Fact | None
     """The function is passed to `module.apply`, or is an init function that looks at the class of its argument."""
     if not function.args.args or argument.arg not in {a.arg for a in function.args.args[:2]}:
         return None
-    for name in kinds.index.all(ast.Name):
-        if name.id == function.name and function in kinds.names.bindings(name):
+    for name in kinds.reads(function.name):
+        if function in kinds.names.bindings(name):
             call = kinds.index.parents[name]
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "apply" and name in call.args:
                 receiver = kinds.fact(call.func.value)

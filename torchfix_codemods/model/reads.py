@@ -44,7 +44,7 @@ _COPYING_ARRAYS = frozenset(
     """.split()
 )
 _COMPARING = frozenset("eq ne gt ge lt le equal allclose view_as expand_as type_as reshape_as".split())
-_INERT = frozenset(f"builtins.{n}" for n in "print float int bool len str repr format isinstance type".split())
+_INERT = frozenset(f"builtins.{n}" for n in "print float int bool len str repr format".split())
 
 
 class Use(IntEnum):

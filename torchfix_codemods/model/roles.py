@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -73,13 +74,15 @@ class Roles:
     def _evaluate(self, function: Function) -> Evaluation | None:
         if self._in_tests or self.is_framework_code(function) or self._is_unit_test(function):
             return None
+        circumstances = self._circumstances(function)
+        if circumstances + 3 * _calls_eval(function) < ENOUGH:
+            return None
         own = list(self._training.events(function.body, depth=0))
         forwards = tuple(e for e in own if e.happening is Happening.FORWARD and self._is_run_from_outside(e, function))
         if not forwards or any(True for _ in self._vetoes(function, own)):
             return None
         switches = self._switches(own, forwards)
-        score = 3 * switches + self._circumstances(function)
-        return Evaluation(function, score, forwards, switches)
+        return Evaluation(function, 3 * switches + circumstances, forwards, switches)
 
     def _is_unit_test(self, function: Function) -> bool:
         definition = self._kinds.functions.enclosing_class(function)
@@ -168,7 +171,7 @@ class Roles:
             return True
         return isinstance(function, FUNCTIONS) and any(function in self._kinds.names.bindings(n) for n in self._engine_arguments)
 
-    @property
+    @cached_property
     def _engine_arguments(self) -> list[ast.Name]:
         engines = [c for c in self._kinds.index.all(ast.Call) if (self._kinds.names.qualified(c.func) or "").startswith("ignite.")]
         return [argument for call in engines for argument in call.args if isinstance(argument, ast.Name)]
@@ -177,6 +180,11 @@ class Roles:
     def in_tests(self) -> bool:
         """Whether the file is a test module."""
         return self._in_tests
+
+
+def _calls_eval(function: Function) -> bool:
+    """Whether a function may switch to eval mode; a look at names alone, before anything is asked of the model."""
+    return any(isinstance(node, ast.Attribute) and node.attr in {"eval", "train"} for node in ast.walk(function))
 
 
 def _is_same_or_part(part: Identity | None, whole: Identity) -> bool:

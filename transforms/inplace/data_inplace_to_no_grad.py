@@ -170,7 +170,7 @@ def _safety(file: FileModel, node: ast.Attribute, statement: ast.stmt) -> Safety
     function = file.flow.function(node)
     name = function.name if isinstance(function, FUNCTIONS) else ""
     is_parameter = file.kinds.is_kind(node.value, Kind.PARAMETER)
-    if name in _FORWARD_NAMES:
+    if name in _FORWARD_NAMES or _is_scripted(function):
         return Safety.REPORT
     if _is_gradient(node.value):
         return Safety.UNSAFE
@@ -182,6 +182,11 @@ def _safety(file: FileModel, node: ast.Attribute, statement: ast.stmt) -> Safety
     if is_parameter and isinstance(function, FUNCTIONS) and (_INIT_NAME.match(name) or _is_applied(file, name)) and not _ran_before(file, function, statement):
         return Safety.SAFE
     return Safety.UNSAFE
+
+
+def _is_scripted(function: ast.AST | None) -> bool:
+    """TorchScript compiles the function: what it makes of the new form isn't shown by running it in Python."""
+    return any("jit" in ast.unparse(decorator) for decorator in getattr(function, "decorator_list", ()))
 
 
 def _is_module_tensor(file: FileModel, node: ast.expr) -> bool:
