@@ -107,11 +107,13 @@ def _quoted(value: cst.BaseExpression, call: cst.Call, taken: frozenset[str]) ->
 
 
 def replace_expression(node: cst.BaseExpression, edit: ReplaceExpression, quotes: frozenset[str]) -> cst.BaseExpression:
-    """The new expression, in the old one's parentheses."""
+    """The new expression, in the old one's parentheses where it needs any."""
     new = parse_expression(edit.code)
     if isinstance(new, cst.SimpleString):
         new = _in_free_quotes(new, quotes)
-    return new.with_changes(lpar=[*node.lpar, *new.lpar], rpar=[*new.rpar, *node.rpar]) if node.lpar else new
+    if not node.lpar or (isinstance(new, _ATOMS) and not any(_has_comment(paren.whitespace_after) for paren in node.lpar)):
+        return new
+    return new.with_changes(lpar=[*node.lpar, *new.lpar], rpar=[*new.rpar, *node.rpar])
 
 
 def _in_free_quotes(value: cst.SimpleString, taken: frozenset[str]) -> cst.SimpleString:

@@ -22,16 +22,32 @@ def is_imported(tree: ast.Module, module: str, before: int) -> bool:
 
 
 def import_line(source: Source, tree: ast.Module, module: str, before: int) -> tuple[int, bytes]:
-    """The offset and the text of a new `import module`: after the last top-level import above line `before`."""
-    anchor = _anchor(tree, before)
+    """The offset and the text of a new `import module`: above the first import of its parts, or after the last import.
+
+    Only top-level imports above line `before` count.
+    """
     newline = newline_of(source).encode()
     line = b"import " + module.encode()
+    relative = _first_part(tree, module, before)
+    if relative is not None:
+        return source.line_starts[relative.lineno - 1], line + newline
+    anchor = _anchor(tree, before)
     if anchor is None:
         return _after_header(source, tree), line + newline
     end = source.position(source.span(anchor).end).line
     if end < len(source.line_starts):
         return source.line_starts[end], line + newline
     return len(source.data), newline + line
+
+
+def _first_part(tree: ast.Module, module: str, before: int) -> ast.stmt | None:
+    """The first `import module.part` or `from module import name`; the new line reads best above it."""
+    for statement in tree.body:
+        if statement.lineno < before and isinstance(statement, (ast.Import, ast.ImportFrom)):
+            names = [alias.name for alias in statement.names] if isinstance(statement, ast.Import) else [statement.module or ""]
+            if any(name == module or name.startswith(module + ".") for name in names):
+                return statement
+    return None
 
 
 def _anchor(tree: ast.Module, before: int) -> ast.stmt | None:
