@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from .model import FileModel
 from .rule import Finding, Safety
-from .source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from .rule import Rule
+    from .source import Source
 
 PASS_LIMIT = 10
 """Passes after which a file counts as unstable; chains of fixes that need each other are far shorter."""

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, ClassVar
 
-from .source import Position, Span
-
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Iterator
 
     from .edits import Edit
     from .model import FileModel
+    from .source import Position, Span
 
 
 class Safety(IntEnum):
@@ -75,9 +74,7 @@ class Rule(ABC):
     def find(self, file: FileModel) -> Iterator[Finding]:
         """Yield the findings of one file, in any order."""
 
-    def finding(
-        self, file: FileModel, node: ast.expr | ast.stmt, message: str, *edits: Edit, safety: Safety | None = None
-    ) -> Finding:
+    def finding(self, file: FileModel, node: ast.expr | ast.stmt, message: str, *edits: Edit, safety: Safety | None = None) -> Finding:
         """A finding at `node`; without edits it is a report, with edits its safety is the rule's unless told."""
         span = file.source.span(node)
         level = Safety.REPORT if not edits else self.safety if safety is None else safety

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import ast
 
 _NEWLINE = re.compile(rb"\r\n|\r|\n")
 _BOM = b"\xef\xbb\xbf"

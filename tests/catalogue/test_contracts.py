@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from torchfix_codemods.cli.prove import found, rewritten
 from torchfix_codemods.verify.command import Tool, execute, text_problem
 
@@ -37,4 +38,7 @@ def test_contract_breaks_for_a_wrong_pairing(case, wrong):
 
 def _old_code_matters(case) -> bool:
     """Whether a promise is about the old code: one about the new code alone is kept by the new code on both sides."""
-    return any(promise.relation in {"less", "more"} or isinstance(promise.before, (bool, int, float, str, list)) for promise in case.contract.promises.values())
+    return any(
+        promise.relation in {"less", "more"} or isinstance(promise.before, (bool, int, float, str, list))
+        for promise in case.contract.promises.values()
+    )

@@ -15,7 +15,11 @@ def crlf(code: str) -> str | None:
 
 
 def tabs(code: str) -> str | None:
-    return None if '"""' in _without_docstrings(code) else re.sub(r"^( {4})+", lambda m: "\t" * (len(m.group()) // 4), code, flags=re.MULTILINE)
+    return (
+        None
+        if '"""' in _without_docstrings(code)
+        else re.sub(r"^( {4})+", lambda m: "\t" * (len(m.group()) // 4), code, flags=re.MULTILINE)
+    )
 
 
 def no_final_newline(code: str) -> str | None:
@@ -32,7 +36,9 @@ def byte_order_mark(code: str) -> str | None:
 
 def alias(code: str) -> str | None:
     """`import torch as th`; only where `torch` is imported by that one line."""
-    if not re.search(r"^import torch$", code, re.MULTILINE) or re.search(r"import torch\.|(?<!import )\btorch\s*(=|,)|def .*\btorch\b|\bth\b", code):
+    if not re.search(r"^import torch$", code, re.MULTILINE) or re.search(
+        r"import torch\.|(?<!import )\btorch\s*(=|,)|def .*\btorch\b|\bth\b", code
+    ):
         return None
     renamed = re.sub(r"^import torch$", "import torch as th", code, flags=re.MULTILINE)
     return re.sub(r"(?<![\w.\"'`])torch\.(?=\w)", "th.", renamed) if "from torch" not in code else _alias_beside_from_imports(renamed)
@@ -60,7 +66,9 @@ def _indented(code: str, head: str, tail: str) -> str | None:
 
 
 def _has_multiline_string(code: str) -> bool:
-    return any(isinstance(n, (ast.Constant, ast.JoinedStr)) and n.lineno != n.end_lineno for n in ast.walk(ast.parse(code)) if hasattr(n, "lineno"))
+    return any(
+        isinstance(n, (ast.Constant, ast.JoinedStr)) and n.lineno != n.end_lineno for n in ast.walk(ast.parse(code)) if hasattr(n, "lineno")
+    )
 
 
 def _without_docstrings(code: str) -> str:

@@ -6,6 +6,7 @@ import inspect
 import re
 
 import pytest
+
 from torchfix_codemods.engine import rewrite
 from torchfix_codemods.rule import Category, Safety
 from torchfix_codemods.source import Source

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from torchfix_codemods.engine import rewrite
 from torchfix_codemods.rule import Safety
 from torchfix_codemods.transforms import CHAIN

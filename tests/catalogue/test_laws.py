@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
+
 from torchfix_codemods.engine import check
 from torchfix_codemods.transforms import CHAIN
 

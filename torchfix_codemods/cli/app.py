@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,8 +26,14 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-_TYPES = {"names": Optional[list[str]], "flag": Optional[bool], "number": Optional[int], "text": Optional[str], "color": Optional[str]}  # noqa: UP045  # typer reads these at run time
-_SUMMARIES = {
+_TYPES: dict[str, Any] = {
+    "names": list[str] | None,
+    "flag": bool | None,
+    "number": int | None,
+    "text": str | None,
+    "color": str | None,
+}
+_SUMMARIES: dict[Callable[[Settings], int], str] = {
     check: "List findings: place, rule, message, and whether a fix exists and how safe it is. Writes nothing.",
     diff: "Show what would change, as a diff that `git apply` accepts when piped. Writes nothing.",
     apply: "Fix files in place, and print a summary.",
@@ -58,14 +64,17 @@ def _on_files(function: Callable[[Settings], int]) -> None:
     def command(paths: list[str], **values: object) -> None:
         _finish(lambda: function(settings(values, paths or [])))
 
-    paths = inspect.Parameter("paths", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[Optional[list[str]], typer.Argument(help=PATHS_HELP)])  # noqa: UP045  # as above
+    paths = inspect.Parameter(
+        "paths", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[list[str] | None, typer.Argument(help=PATHS_HELP)]
+    )
     command.__signature__ = inspect.Signature([paths, *map(_parameter, OPTIONS)])  # type: ignore[attr-defined]  # typer reads it
     command.__annotations__ = {p.name: p.annotation for p in [paths, *map(_parameter, OPTIONS)]}
     app.command(function.__name__, help=_SUMMARIES[function])(command)
 
 
 def _parameter(option: Option) -> inspect.Parameter:
-    annotation = Annotated[_TYPES[option.takes], typer.Option(*option.flags, help=option.help, show_default=False)]
+    kind: Any = _TYPES[option.takes]
+    annotation = Annotated[kind, typer.Option(*option.flags, help=option.help, show_default=False)]
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
@@ -87,9 +96,9 @@ def explain(rule: Annotated[str, typer.Argument(help="The name of a rule.")]) ->
 
 @app.command()
 def verify(
-    rules: Annotated[Optional[list[str]], typer.Argument(help="Rules to prove; all when none is given.")] = None,  # noqa: UP045
+    rules: Annotated[list[str] | None, typer.Argument(help="Rules to prove; all when none is given.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda or all.")] = "all",
-    fixtures: Annotated[Optional[str], typer.Option(help="The folder of the fixtures; ./fixtures when not given.")] = None,  # noqa: UP045
+    fixtures: Annotated[str | None, typer.Option(help="The folder of the fixtures; ./fixtures when not given.")] = None,
 ) -> None:
     """Execute the fixtures of rules before and after the rewrite, and compare what the contracts promise."""
     from .prove import prove

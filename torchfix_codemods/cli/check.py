@@ -46,7 +46,11 @@ def check(settings: Settings) -> int:
 def _print_summary(findings: list[Finding], files: int, settings: Settings) -> None:
     fixable = [f for f in findings if f.safety >= minimum_of(settings)]
     if findings:
-        print(f"{count(len(findings), 'finding')} in {count(files, 'file')}; {count(len(fixable), 'can')} be fixed with `apply`.".replace("cans", "can"))
+        print(
+            f"{count(len(findings), 'finding')} in {count(files, 'file')}; {count(len(fixable), 'can')} be fixed with `apply`.".replace(
+                "cans", "can"
+            )
+        )
     else:
         print(f"No findings in {count(files, 'file')}.")
     hidden = hidden_fixes(findings, minimum_of(settings))

@@ -164,4 +164,3 @@ class _Pass:
                     offset, line = import_line(self._source, self._tree, module, before)
                     lines[offset] = line
         return lines
-

@@ -47,13 +47,23 @@ def _appended(arguments: Sequence[cst.Arg], new: cst.Arg) -> list[cst.Arg]:
             after = _with_argument_indent(after, between)
         return [last.with_changes(comma=closing.with_changes(whitespace_after=after)), new.with_changes(comma=closing)]
     between = arguments[-2].comma if len(arguments) > 1 else None
-    space = between.whitespace_after if isinstance(between, cst.Comma) and not _has_comment(between.whitespace_after) else cst.SimpleWhitespace(" ")
+    space = (
+        between.whitespace_after
+        if isinstance(between, cst.Comma) and not _has_comment(between.whitespace_after)
+        else cst.SimpleWhitespace(" ")
+    )
     after_arg = last.whitespace_after_arg
     if _has_comment(after_arg):
         # `p  # path` on its own line: the comment stays behind its argument and the comma goes between them.
         space = _with_argument_indent(after_arg, between)
-        return [last.with_changes(comma=cst.Comma(whitespace_after=space), whitespace_after_arg=_NO_SPACE), new.with_changes(whitespace_after_arg=_closing(after_arg))]
-    return [last.with_changes(comma=cst.Comma(whitespace_after=space), whitespace_after_arg=_NO_SPACE), new.with_changes(whitespace_after_arg=after_arg)]
+        return [
+            last.with_changes(comma=cst.Comma(whitespace_after=space), whitespace_after_arg=_NO_SPACE),
+            new.with_changes(whitespace_after_arg=_closing(after_arg)),
+        ]
+    return [
+        last.with_changes(comma=cst.Comma(whitespace_after=space), whitespace_after_arg=_NO_SPACE),
+        new.with_changes(whitespace_after_arg=after_arg),
+    ]
 
 
 def _own_line(comma: cst.Comma, _: cst.Arg) -> cst.BaseParenthesizableWhitespace:

@@ -66,5 +66,5 @@ def _after_header(source: Source, tree: ast.Module) -> int:
     """The start of the first statement, its comments left above: shebang, encoding and licence keep their place."""
     first = tree.body[0]
     decorators = getattr(first, "decorator_list", [])
-    line = min([first.lineno, *(d.lineno for d in decorators)])
+    line: int = min([first.lineno, *(d.lineno for d in decorators)])
     return source.line_starts[line - 1]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ..source import Span
+if TYPE_CHECKING:
+    from ..source import Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,5 +87,5 @@ def _neutral(statement: cst.SimpleStatementLine | cst.BaseCompoundStatement) -> 
 
 
 class _NeutralNewlines(cst.CSTTransformer):
-    def leave_Newline(self, original_node: cst.Newline, updated_node: cst.Newline) -> cst.Newline:
+    def leave_Newline(self, original_node: cst.Newline, updated_node: cst.Newline) -> cst.Newline:  # noqa: ARG002, N802  # libcst's names
         return updated_node.with_changes(value=None)

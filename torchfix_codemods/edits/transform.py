@@ -108,7 +108,7 @@ class SegmentTransformer(cst.CSTTransformer):
             assert isinstance(updated, (cst.Module, cst.IndentedBlock))
             entries = [Entry(old, new) for old, new in zip(original.body, updated.body, strict=True)]
         footer = getattr(updated, "footer", ())
-        for edit in sorted(self._blocks[original], key=lambda edit: _ORDER.index(type(edit))):  # type: ignore[arg-type]  # only these are registered
+        for edit in sorted(self._blocks[original], key=lambda edit: _ORDER.index(type(edit))):
             entries, footer = self._apply(edit, entries, footer)
         return updated.with_changes(body=[entry.current for entry in entries], footer=footer)
 

@@ -46,12 +46,16 @@ class Backflow:
 
     def _in_function(self, at: ast.AST, names: set[str], depth: int, region: ast.AST | None = None) -> bool:
         region = region or self._kinds.flow.function(at) or self._kinds.index.module
-        nodes = [node for node in ast.walk(region)]
+        nodes = list(ast.walk(region))
         grown = True
         while grown:
             before = len(names)
             for node in nodes:
-                if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and node.value and _mentions(node.value, names, self._leaves):
+                if (
+                    isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign))
+                    and node.value
+                    and _mentions(node.value, names, self._leaves)
+                ):
                     names |= set(_targets(node))
                 elif isinstance(node, ast.Call) and _is_append(node) and _mentions(node.args[0], names, self._leaves):
                     names |= {name for name in [_base(node.func.value)] if name}  # type: ignore[attr-defined]  # an append

@@ -123,7 +123,7 @@ def _torch_function(kinds: Kinds, call: ast.Call, name: str) -> Fact | None:
     head, _, last = name.rpartition(".")
     if name in api.LOSS_FUNCTIONS:
         return SCALAR if _is_reduced(call) else TENSOR
-    if head == "torch.nn.functional" or head == "torch.special":
+    if head in {"torch.nn.functional", "torch.special"}:
         return None if "pool" in last or last.startswith("multi_head") else TENSOR
     if name in api.PACKED_SEQUENCE_FUNCTIONS:
         return Fact(Kind.PACKED)

@@ -84,7 +84,7 @@ def is_move(kinds: Kinds, call: ast.Call) -> bool:
     assert isinstance(call.func, ast.Attribute)
     if call.func.attr == "cuda":
         return True
-    if call.func.attr != "to" or not call.args and not any(k.arg == "device" for k in call.keywords):
+    if call.func.attr != "to" or (not call.args and not any(k.arg == "device" for k in call.keywords)):
         return False
     target = call.args[0] if call.args else next(k.value for k in call.keywords if k.arg == "device")
     fact = kinds.fact(target)

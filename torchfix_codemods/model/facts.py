@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import ast
 
 
 class Kind(Enum):

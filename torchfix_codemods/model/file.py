@@ -10,8 +10,8 @@ from ..source import Source, SourceError
 from .backflow import Backflow
 from .classes import Classes
 from .devices import Devices
-from .flow import Flow
 from .facts import Kind
+from .flow import Flow
 from .functions import Functions
 from .gradients import Gradients
 from .identity import Identities
@@ -24,6 +24,7 @@ from .training import Training
 
 if TYPE_CHECKING:
     from .facts import Fact
+    from .flow import Loop
     from .identity import Identity
 
 
@@ -133,6 +134,11 @@ class FileModel:
     def attributes(self, name: str) -> list[ast.Attribute]:
         """The uses of an attribute of this name."""
         return [node for node in self.index.all(ast.Attribute) if node.attr == name]
+
+    @property
+    def loops(self) -> list[Loop]:
+        """Every loop of the file."""
+        return [*self.index.all(ast.For), *self.index.all(ast.AsyncFor), *self.index.all(ast.While)]
 
     def parent(self, node: ast.AST) -> ast.AST:
         """The node directly around another."""

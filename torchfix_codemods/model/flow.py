@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from enum import Enum, auto
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from .index import FUNCTIONS
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .names import Names
 
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
+Loop: TypeAlias = ast.For | ast.AsyncFor | ast.While
 _BLOCKS = ("body", "orelse", "finalbody")
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
@@ -44,7 +45,7 @@ class Place(NamedTuple):
     """Where a statement stands: its block, and its place in it."""
 
     block: list[ast.stmt]
-    index: int
+    number: int
 
 
 class Flow:
@@ -83,9 +84,9 @@ class Flow:
         """The innermost function or lambda around a node; None at module or class level."""
         return next((a for a in self.ancestors(node) if isinstance(a, (*FUNCTIONS, ast.Lambda))), None)
 
-    def loops(self, node: ast.AST) -> list[ast.stmt]:
+    def loops(self, node: ast.AST) -> list[Loop]:
         """The loops whose body a node stands in, innermost first, within its own function."""
-        loops: list[ast.stmt] = []
+        loops: list[Loop] = []
         child = node
         for parent in self.ancestors(node):
             if isinstance(parent, (*FUNCTIONS, ast.Lambda, ast.ClassDef)):

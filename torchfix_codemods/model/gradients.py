@@ -199,7 +199,7 @@ class Gradients:
             return False
         return _any([self.tracked(argument) for argument in call.args])
 
-    def _module_call(self, call: ast.Call, origin: str | ast.ClassDef | None, proven: bool) -> bool | None:  # noqa: FBT001
+    def _module_call(self, call: ast.Call, origin: str | ast.ClassDef | None, proven: bool) -> bool | None:
         arguments = _any([self.tracked(argument) for argument in call.args])
         if isinstance(origin, str) and (origin in api.LOSS_LAYERS or origin in _WITHOUT_PARAMETERS):
             return arguments

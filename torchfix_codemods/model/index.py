@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -162,7 +165,7 @@ class Index:
         self.scopes[node] = inner
         return inner
 
-    _openers = {
+    _openers: ClassVar[dict[type[ast.AST], Callable[[Index, Any, Scope], list[tuple[ast.AST, Scope]]]]] = {
         ast.Name: _name,
         ast.FunctionDef: _function,
         ast.AsyncFunctionDef: _function,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import torch_api as api
 from .call_kinds import called, element_of_call
@@ -14,6 +14,8 @@ from .flow import Form
 from .narrowing import narrowed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .classes import Classes
     from .flow import Flow
     from .functions import Functions
@@ -68,8 +70,8 @@ class Kinds:
         return fact
 
     def _infer(self, node: ast.expr | ast.arg) -> Fact | None:
-        handler = _HANDLERS.get(type(node))
-        return handler(self, node) if handler else None  # type: ignore[arg-type]  # the table pairs class and handler
+        handler: Callable[[Kinds, Any], Fact | None] | None = _HANDLERS.get(type(node))
+        return handler(self, node) if handler else None
 
     def is_kind(self, node: ast.expr, *kinds: Kind) -> bool:
         """Whether the value is proven to be of one of these kinds."""
@@ -257,7 +259,7 @@ def _arithmetic(left: Fact | None, right: Fact | None) -> Fact | None:
     return Fact(Kind.SCALAR_TENSOR if scalar else Kind.TENSOR, proven=left.proven and right.proven)
 
 
-_HANDLERS = {
+_HANDLERS: dict[type[ast.AST], Callable[[Kinds, Any], Fact | None]] = {
     ast.Constant: Kinds._constant,
     ast.Name: Kinds._name,
     ast.Attribute: Kinds._attribute,

@@ -33,7 +33,7 @@ def _passed_tests(kinds: Kinds, name: ast.Name) -> Iterator[ast.expr]:
             if child in body:
                 yield parent.test
         elif isinstance(parent, ast.BoolOp) and isinstance(parent.op, ast.And) and child in parent.values:
-            yield from parent.values[: parent.values.index(child)]  # type: ignore[arg-type]  # just found in it
+            yield from parent.values[: parent.values.index(child)]
         if isinstance(child, ast.stmt):
             yield from _guards(kinds, child)
         if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
@@ -60,7 +60,7 @@ def _proves(kinds: Kinds, test: ast.expr, name: str) -> Fact | None:
     called = kinds.names.qualified(test.func)
     if called == "torch.is_tensor":
         return TENSOR
-    if called != "builtins.isinstance" or len(test.args) < 2:  # noqa: PLR2004  # isinstance takes two
+    if called != "builtins.isinstance" or len(test.args) < 2:  # isinstance takes two
         return None
     tested = kinds.names.qualified(test.args[1])
     if tested == "torch.Tensor":

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from .kinds import Kinds
 
 _MODEL_NAME = re.compile(
-    r"(^|_)(model|net|network|classifier|encoder|decoder|gen|generator|disc|discriminator|net_?g|net_?d|backbone|student|teacher)\d*$", re.I
+    r"(^|_)(model|net|network|classifier|encoder|decoder|gen|generator|disc|discriminator|net_?g|net_?d|backbone|student|teacher)\d*$",
+    re.IGNORECASE,
 )
-_OPTIMIZER_NAME = re.compile(r"(^|_)(opt|optim|optimizer|solver)(_?\w{1,2})?$", re.I)
-_INIT_NAME = re.compile(r"(^|_)(init|initiali[sz]e|reset_parameters)", re.I)
+_OPTIMIZER_NAME = re.compile(r"(^|_)(opt|optim|optimizer|solver)(_?\w{1,2})?$", re.IGNORECASE)
+_INIT_NAME = re.compile(r"(^|_)(init|initiali[sz]e|reset_parameters)", re.IGNORECASE)
 _MODULE_METHODS = frozenset({"eval", "train", "parameters", "state_dict", "named_parameters", "zero_grad"})
 _MODULE_ENTRIES = frozenset("forward generate inference encode decode sample loss".split())
 
@@ -135,7 +136,7 @@ def _looks_at_class(kinds: Kinds, function: Function, name: str) -> bool:
 
 def is_layer_test(kinds: Kinds, call: ast.Call) -> bool:
     """Whether `isinstance(x, …)` tests for classes of torch.nn (or modules of this file) alone."""
-    if len(call.args) != 2:  # noqa: PLR2004  # isinstance takes two
+    if len(call.args) != 2:  # isinstance takes two
         return False
     tested = call.args[1].elts if isinstance(call.args[1], ast.Tuple) else [call.args[1]]
     return all((kinds.names.qualified(t) or "").startswith("torch.nn.") or _is_own_module(kinds, t) for t in tested)

@@ -13,13 +13,16 @@ if TYPE_CHECKING:
     from .kinds import Kinds
 
 _DEPTH = 4
-_COPYING = frozenset(
-    """
+_COPYING = (
+    frozenset(
+        """
     item tolist size numel dim nelement clone max min sort topk median mode kthvalue equal allclose is_floating_point
     new_zeros new_ones new_empty new_full new_tensor new element_size stride is_contiguous type_as masked_select
     index_select gather where repeat div mul add sub pow matmul mm bmm mv dot
     """.split()
-) | api.REDUCTIONS
+    )
+    | api.REDUCTIONS
+)
 _ALIASING = frozenset(
     """
     cpu numpy to float double half long int view view_as squeeze unsqueeze t transpose permute contiguous expand
@@ -91,7 +94,9 @@ class Reads:
     def _attribute(self, attribute: ast.Attribute, depth: int) -> Use:
         call = self._kinds.index.parents[attribute]
         if not (isinstance(call, ast.Call) and call.func is attribute):
-            return Use.READ if attribute.attr in _METADATA else self.use(attribute, depth) if attribute.attr in {"data", "T"} else Use.ESCAPES
+            return (
+                Use.READ if attribute.attr in _METADATA else self.use(attribute, depth) if attribute.attr in {"data", "T"} else Use.ESCAPES
+            )
         if attribute.attr.endswith("_") and not attribute.attr.endswith("__"):
             return Use.WRITTEN
         if attribute.attr in _ALIASING:
@@ -136,7 +141,11 @@ class Reads:
         if func.attr in {"set_", "swap_"}:
             return False
         owner = self._kinds.fact(func.value)
-        return owner is not None and owner.is_tensor and (func.attr.rstrip("_") in api.TENSOR_METHODS or func.attr in api.TENSOR_METHODS or func.attr in _COPYING)
+        return (
+            owner is not None
+            and owner.is_tensor
+            and (func.attr.rstrip("_") in api.TENSOR_METHODS or func.attr in api.TENSOR_METHODS or func.attr in _COPYING)
+        )
 
     def _name(self, target: ast.Name, depth: int) -> Use:
         """The worst of all reads that may see this binding of a local name."""
@@ -149,4 +158,3 @@ class Reads:
         if any(target in self._kinds.flow.reaching(n.target) for n in written if isinstance(n.target, ast.Name)):
             return Use.WRITTEN
         return max((self.use(read, depth - 1) for read in reads), default=Use.READ)
-

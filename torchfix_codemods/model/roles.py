@@ -149,7 +149,7 @@ class Roles:
             )
         if isinstance(node, ast.Attribute):
             called = self._kinds.names.qualified(node) or ""
-            return node.attr in _GRADIENT_NAMES and called not in {"torch.no_grad"} or bool(_NEEDS_GRADIENT.search(node.attr.lower()))
+            return (node.attr in _GRADIENT_NAMES and called != "torch.no_grad") or bool(_NEEDS_GRADIENT.search(node.attr.lower()))
         if isinstance(node, ast.Name):
             name = self._kinds.names.qualified(node) or node.id
             return name.rpartition(".")[2] in _GRADIENT_NAMES or bool(_NEEDS_GRADIENT.search(node.id.lower()))
@@ -162,7 +162,11 @@ class Roles:
         if isinstance(node, ast.Call):
             fact = self._kinds.fact(node)
             return fact is not None and fact.kind in {Kind.OPTIMIZER, Kind.SCALER}
-        return isinstance(node, ast.Name) and node.id.lower() in {"optimizer", "optim", "opt_g", "opt_d"} and self._kinds.names.qualified(node) is None
+        return (
+            isinstance(node, ast.Name)
+            and node.id.lower() in {"optimizer", "optim", "opt_g", "opt_d"}
+            and self._kinds.names.qualified(node) is None
+        )
 
     def is_framework_code(self, function: ast.AST) -> bool:
         """Whether a training framework calls the function: a hook of one, or a step given to an ignite engine."""

@@ -132,7 +132,9 @@ TENSOR_METHODS = frozenset(
 )
 """Methods of a tensor that return one tensor."""
 
-TENSOR_ONLY_METHODS = frozenset("backward requires_grad_ masked_fill log_softmax view_as expand_as new_zeros new_ones detach_ is_contiguous".split())
+TENSOR_ONLY_METHODS = frozenset(
+    "backward requires_grad_ masked_fill log_softmax view_as expand_as new_zeros new_ones detach_ is_contiguous".split()
+)
 """Methods that nothing but a tensor has: a call proves its receiver."""
 
 KEEPS_MODULE = frozenset(
@@ -160,9 +162,7 @@ OPTIMIZER_BASE = "torch.optim.Optimizer"
 SCALERS = frozenset({"torch.cuda.amp.GradScaler", "torch.amp.GradScaler", "torch.amp.grad_scaler.GradScaler", "torch.cpu.amp.GradScaler"})
 LOADER = "torch.utils.data.DataLoader"
 
-PACKED_SEQUENCE_FUNCTIONS = frozenset(
-    f"torch.nn.utils.rnn.{name}" for name in ("pack_padded_sequence", "pack_sequence", "PackedSequence")
-)
+PACKED_SEQUENCE_FUNCTIONS = frozenset(f"torch.nn.utils.rnn.{name}" for name in ("pack_padded_sequence", "pack_sequence", "PackedSequence"))
 
 MODEL_BUILDERS = ("torchvision.models.", "timm.create_model", "segmentation_models_pytorch.", "pretrainedmodels.", "torch.hub.load")
 """Prefixes of callables that return a module."""

@@ -12,7 +12,7 @@ from .facts import Kind
 from .index import FUNCTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from .identity import Identities, Identity
     from .index import Function
@@ -191,7 +191,7 @@ def _clears_gradient(node: ast.Assign | ast.Delete) -> bool:
     return any(isinstance(target, ast.Attribute) and target.attr == "grad" for target in node.targets)
 
 
-_METHODS = {
+_METHODS: dict[str, Callable[[Training, ast.Call, ast.Attribute], tuple[Happening, ast.expr | None] | None]] = {
     "backward": Training._backward,
     "manual_backward": Training._manual_backward,
     "step": Training._step,

@@ -71,7 +71,8 @@ def _case(folder: Path, place: Path) -> Case:
 
 
 def _toml(path: Path) -> Mapping[str, Any]:
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    data: Mapping[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    return data
 
 
 def _reports(data: Mapping[str, Any]) -> tuple[Report, ...]:

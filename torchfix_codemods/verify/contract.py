@@ -91,7 +91,9 @@ def _promise(name: str, value: object) -> Promise:
 
 def judge(contract: Contract, before: Side, after: Side) -> list[Verdict]:
     """One verdict for each observation that was promised or seen, and one for each side that gave none."""
-    failures = [Verdict(f"{name} side", "", "", "runs", side.failure) for name, side in (("before", before), ("after", after)) if side.failure]
+    failures = [
+        Verdict(f"{name} side", "", "", "runs", side.failure) for name, side in (("before", before), ("after", after)) if side.failure
+    ]
     if failures:
         return failures
     names = dict.fromkeys([*contract.promises, *before.observations, *after.observations])
@@ -118,7 +120,13 @@ def _breaches(promise: Promise, before: object, after: object) -> Iterator[str]:
             yield f"{name} is {_shown(seen)!r}"
     if promise.before is not _NOTHING and promise.after is not _NOTHING and equal(before, after):
         yield "promised to change, but did not"
-    if promise.before is _NOTHING and promise.after is not _NOTHING and not promise.relation and promise.close is None and before is not _NOTHING:
+    if (
+        promise.before is _NOTHING
+        and promise.after is not _NOTHING
+        and not promise.relation
+        and promise.close is None
+        and before is not _NOTHING
+    ):
         yield "promised for the new code alone, but the old one gives it too"
     if promise.keeps_value and not equal(before, after, promise.close or 0.0):
         yield "changed"

@@ -16,7 +16,6 @@ import tempfile
 import time
 import traceback
 import warnings
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -25,6 +24,7 @@ from .contract import Side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
     from types import ModuleType
 
     from .case import Case
@@ -134,7 +134,8 @@ def _child(function: Callable[[], dict[str, object]], folder: str, writer: int) 
 
 def _read(reader: int, timeout: float) -> tuple[bytes, bool]:
     """All that a child writes, and whether it came in time."""
-    deadline, chunks = time.monotonic() + timeout, []
+    deadline = time.monotonic() + timeout
+    chunks: list[bytes] = []
     with selectors.DefaultSelector() as selector, os.fdopen(reader, "rb", buffering=0) as pipe:
         selector.register(pipe, selectors.EVENT_READ)
         while selector.select(max(0.0, deadline - time.monotonic())):

@@ -22,13 +22,13 @@ class SavedBytes:
     def __init__(self) -> None:
         self.total = 0
 
-    def __enter__(self) -> SavedBytes:
+    def __enter__(self) -> SavedBytes:  # noqa: PYI034  # `typing.Self` is newer than Python 3.10
         self._hooks = torch.autograd.graph.saved_tensors_hooks(self._pack, lambda tensor: tensor)
         self._hooks.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._hooks.__exit__(*error)  # type: ignore[arg-type]  # passed through
+        self._hooks.__exit__(*error)
 
     def _pack(self, tensor: Tensor) -> Tensor:
         self.total += tensor.nbytes
@@ -63,7 +63,7 @@ class Forwards:
 
 def random_position() -> float:
     """The next number of the CPU generator: equal only when the same numbers were drawn before."""
-    return torch.rand(1).item()
+    return float(torch.rand(1).item())
 
 
 def parameters(module: nn.Module) -> list[Any]:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from pathspec import PathSpec
+    from pathspec.pattern import Pattern
+
 _NEVER = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".tox", ".nox", ".mypy_cache", ".ruff_cache", ".eggs"})
 
 
@@ -53,19 +56,19 @@ def _listed_by_git(folder: str) -> list[str] | None:
 
 
 def _walked(folder: str) -> Iterator[str]:
-    import pathspec
-
-    specs: dict[str, list[tuple[str, pathspec.PathSpec[pathspec.Pattern]]]] = {}
+    specs: dict[str, list[tuple[str, PathSpec[Pattern]]]] = {}
     for root, folders, files in os.walk(folder):
         inherited = specs.get(os.path.dirname(root), []) if root != folder else []
         own = _ignore_file(root)
         active = [*inherited, (root, own)] if own else inherited
         specs[root] = active
-        folders[:] = sorted(name for name in folders if not _is_skipped(root, name) and not _is_ignored(active, os.path.join(root, name) + "/"))
+        folders[:] = sorted(
+            name for name in folders if not _is_skipped(root, name) and not _is_ignored(active, os.path.join(root, name) + "/")
+        )
         yield from (os.path.join(root, name) for name in files if not _is_ignored(active, os.path.join(root, name)))
 
 
-def _ignore_file(root: str) -> object:
+def _ignore_file(root: str) -> PathSpec[Pattern] | None:
     import pathspec
 
     try:
@@ -75,8 +78,8 @@ def _ignore_file(root: str) -> object:
         return None
 
 
-def _is_ignored(active: list[tuple[str, object]], path: str) -> bool:
-    return any(spec.match_file(os.path.relpath(path, base) + ("/" if path.endswith("/") else "")) for base, spec in active)  # type: ignore[attr-defined]  # a path spec
+def _is_ignored(active: list[tuple[str, PathSpec[Pattern]]], path: str) -> bool:
+    return any(spec.match_file(os.path.relpath(path, base) + ("/" if path.endswith("/") else "")) for base, spec in active)
 
 
 def _is_skipped(root: str, name: str) -> bool:

@@ -50,10 +50,14 @@ def _replace(target: str, before: bytes, after: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
-        with open(target, "rb") as file:
-            if file.read() != before:
-                raise NotWritten("changed while it was being analysed; run again")
+        _refuse_if_changed(target, before)
         os.replace(temporary, target)
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def _refuse_if_changed(target: str, before: bytes) -> None:
+    with open(target, "rb") as file:
+        if file.read() != before:
+            raise NotWritten("changed while it was being analysed; run again")

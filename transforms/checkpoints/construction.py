@@ -45,7 +45,12 @@ def construction(file: FileModel, model: ast.expr) -> Construction | None:
     if form is not Form.ASSIGNED or path or not isinstance(value, ast.Call):
         return None
     moves: list[str] = []
-    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in KEEPS_MODULE and not file.qualified(value.func):
+    while (
+        isinstance(value, ast.Call)
+        and isinstance(value.func, ast.Attribute)
+        and value.func.attr in KEEPS_MODULE
+        and not file.qualified(value.func)
+    ):
         if value.func.attr in {"to", "cuda"}:
             arguments = ", ".join(file.source.code(a) for a in value.args)
             moves.insert(0, f"{value.func.attr}({arguments})")

@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     from torchfix_codemods.rule import Finding
 
 _STATEFUL = {Kind.MODULE, Kind.OPTIMIZER, Kind.SCHEDULER, Kind.SCALER}
-_SCALAR_KEY = re.compile(r"epoch|iter|step|best|acc|loss|lr|arch|arg|config|cfg|opt$|opts|version|score|metric|prec|name|class|time|seed|rng", re.IGNORECASE)
+_SCALAR_KEY = re.compile(
+    r"epoch|iter|step|best|acc|loss|lr|arch|arg|config|cfg|opt$|opts|version|score|metric|prec|name|class|time|seed|rng", re.IGNORECASE
+)
 _RNG_SETTERS = frozenset({"torch.set_rng_state", "torch.random.set_rng_state", "torch.cuda.set_rng_state", "random.setstate"})
-_INERT = frozenset({"builtins.print", "builtins.isinstance", "builtins.len", "builtins.type", "builtins.int", "builtins.float", "builtins.str"})
+_INERT = frozenset(
+    {"builtins.print", "builtins.isinstance", "builtins.len", "builtins.type", "builtins.int", "builtins.float", "builtins.str"}
+)
 
 
 class Use(IntEnum):
@@ -108,7 +112,7 @@ def _is_in_memory(file: FileModel, node: ast.expr) -> bool:
 
 def _is_identity(node: ast.Lambda) -> bool:
     arguments = node.args.args
-    plain = len(arguments) == 2 and not (node.args.vararg or node.args.kwarg or node.args.kwonlyargs)  # noqa: PLR2004  # storage, location
+    plain = len(arguments) == 2 and not (node.args.vararg or node.args.kwarg or node.args.kwonlyargs)  # storage, location
     return plain and isinstance(node.body, ast.Name) and node.body.id == arguments[0].arg
 
 
@@ -138,7 +142,9 @@ def _argument_use(file: FileModel, call: ast.Call) -> Use:
         return Use.DIRECT
     fact = file.fact(call.func.value)
     proven = fact is not None and fact.proven and fact.kind in _STATEFUL
-    overridden = proven and fact is not None and isinstance(fact.origin, ast.ClassDef) and file.classes.method(fact.origin, "load_state_dict")
+    overridden = (
+        proven and fact is not None and isinstance(fact.origin, ast.ClassDef) and file.classes.method(fact.origin, "load_state_dict")
+    )
     return Use.COPIED if proven and not overridden else Use.MAPPING
 
 
@@ -162,7 +168,7 @@ def _method_use(file: FileModel, attribute: ast.Attribute, depth: int) -> Use:
 
 def _name_use(file: FileModel, target: ast.Name, depth: int) -> Use:
     scope = file.names.scope_of(target)
-    if scope is None or isinstance(scope.node, ast.Module) and file.index.scopes[target] is not scope:
+    if scope is None or (isinstance(scope.node, ast.Module) and file.index.scopes[target] is not scope):
         return Use.DIRECT
     reads = [n for n in file.kinds.reads(target.id) if target in file.flow.reaching(n)]
     return max((_use(file, read, depth - 1) for read in reads), default=Use.DIRECT)

@@ -159,7 +159,7 @@ def _obstacle(file: FileModel, save: ast.Call, saves: list[ast.Call], paired: li
 def _load_obstacle(file: FileModel, save: ast.Call, load: ast.Call, made: Construction) -> str:
     if _load(file, load) is None:
         return "a load is part of a larger expression"
-    if len(load.args) > 2 or any(k.arg not in {"map_location", "weights_only"} for k in load.keywords):  # noqa: PLR2004  # path, location
+    if len(load.args) > 2 or any(k.arg not in {"map_location", "weights_only"} for k in load.keywords):  # path, location
         return "a load has options of its own"
     if not is_repeatable(file, made.call, save, load):
         return "its constructor arguments aren't known where it is loaded"
@@ -183,7 +183,11 @@ def _load(file: FileModel, call: ast.Call) -> Load | None:
         chain.append(f"{attribute.attr}({', '.join(file.source.code(a) for a in method.args)})")
         node = method
     statement = file.parent(node)
-    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or not isinstance(statement.targets[0], (ast.Name, ast.Attribute)):
+    if (
+        not isinstance(statement, ast.Assign)
+        or len(statement.targets) != 1
+        or not isinstance(statement.targets[0], (ast.Name, ast.Attribute))
+    ):
         return None
     return Load(call, statement, tuple(chain))
 
@@ -191,7 +195,9 @@ def _load(file: FileModel, call: ast.Call) -> Load | None:
 def _load_edits(file: FileModel, save: ast.Call, made: Construction, load: Load | None) -> list[Edit]:
     assert load is not None
     name = file.source.code(load.statement.targets[0])
-    location = next((k.value for k in load.call.keywords if k.arg == "map_location"), load.call.args[1] if len(load.call.args) > 1 else None)
+    location = next(
+        (k.value for k in load.call.keywords if k.arg == "map_location"), load.call.args[1] if len(load.call.args) > 1 else None
+    )
     where = file.source.code(location) if location is not None else '"cpu"'
     loaded = f"{file.source.code(load.call.func)}({file.source.code(load.call.args[0])}, map_location={where}, weights_only=True)"
     lines = [f"{name}.load_state_dict({loaded})"]
@@ -199,12 +205,16 @@ def _load_edits(file: FileModel, save: ast.Call, made: Construction, load: Load 
     if _saved_in_eval_mode(file, save) and not any(c.startswith(("eval", "train")) for c in calls):
         calls.append("eval()")
     lines += [f"{name}.{call}" for call in dict.fromkeys(calls)]
-    return [ReplaceExpression(file.source.span(load.statement.value), made.code), InsertAfter(file.source.span(load.statement), "\n".join(lines))]
+    return [
+        ReplaceExpression(file.source.span(load.statement.value), made.code),
+        InsertAfter(file.source.span(load.statement), "\n".join(lines)),
+    ]
 
 
 def _saved_in_eval_mode(file: FileModel, save: ast.Call) -> bool:
     """A pickled module comes back in the mode that it was saved in; a new one is in train mode."""
     identity = file.identities.of(save.args[0])
-    modes = [e for call in file.methods("eval", "train") if call.lineno < save.lineno for e in file.training.at(call) if e.identity == identity]
+    modes = [
+        e for call in file.methods("eval", "train") if call.lineno < save.lineno for e in file.training.at(call) if e.identity == identity
+    ]
     return bool(modes) and modes[-1].happening is Happening.EVAL
-

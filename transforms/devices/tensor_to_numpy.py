@@ -112,7 +112,9 @@ def _may_come_back(file: FileModel, call: ast.Call) -> bool:
     region = file.flow.function(call) or file.tree
     nodes = list(ast.walk(region))
     backward = any(e.happening is Happening.BACKWARD for node in nodes for e in file.training.at(node))
-    return backward and any(isinstance(n, ast.Call) and file.qualified(n.func) in _RETURNS and _mentions_result(file, call, n) for n in nodes)
+    return backward and any(
+        isinstance(n, ast.Call) and file.qualified(n.func) in _RETURNS and _mentions_result(file, call, n) for n in nodes
+    )
 
 
 def _mentions_result(file: FileModel, call: ast.Call, rebuilt: ast.Call) -> bool:

@@ -14,6 +14,7 @@ from torchfix_codemods.rule import Category, Rule, Safety
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from torchfix_codemods.edits import Edit
     from torchfix_codemods.model import FileModel
     from torchfix_codemods.model.index import Function
     from torchfix_codemods.model.roles import Evaluation
@@ -96,7 +97,10 @@ class EvalMissingNoGrad(Rule):
         no_grad = file.spelling("torch.no_grad", function)
         if no_grad is None or any(file.backflow.of_result(call) for call in file.functions.calls_to(function)):
             return
-        edits = [AddDecorator(file.source.span(function), f"{no_grad}()"), *([NeedImport("torch")] if file.lacks_torch(function) else [])]
+        edits: list[Edit] = [
+            AddDecorator(file.source.span(function), f"{no_grad}()"),
+            *([NeedImport("torch")] if file.lacks_torch(function) else []),
+        ]
         safety = Safety.SAFE if _nothing_leaves(file, function) else Safety.UNSAFE
         message = f"`{function.name}` records gradients that nobody uses: decorate it with @{no_grad}()"
         yield self.finding(file, forward, message, *edits, safety=safety)
@@ -158,7 +162,11 @@ def _stores(file: FileModel, function: Function, node: ast.AST) -> bool:
     if isinstance(node, (ast.Assign, ast.AugAssign)):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         return any(_is_outside(file, function, t) for t in targets) and not _is_harmless(file, node.value)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in {"append", "extend", "update", "add", "put"}:
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in {"append", "extend", "update", "add", "put"}
+    ):
         return _is_outside(file, function, node.func.value) and not all(_is_harmless(file, a) for a in node.args)
     return isinstance(node, (ast.Global, ast.Nonlocal))
 
@@ -173,4 +181,4 @@ def _is_outside(file: FileModel, function: Function, target: ast.expr) -> bool:
     scope = file.names.scope_of(target)
     local = scope is not None and scope.node is function
     is_parameter = local and scope is not None and any(isinstance(b, ast.arg) for b in scope.bindings[target.id])
-    return is_parameter and through or not local or (is_parameter and not isinstance(target.ctx, ast.Store))
+    return (is_parameter and through) or not local or (is_parameter and not isinstance(target.ctx, ast.Store))

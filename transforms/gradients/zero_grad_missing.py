@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import InsertBefore
 from torchfix_codemods.model import Happening, Kind
-from torchfix_codemods.model.flow import LOOPS, leaves
+from torchfix_codemods.model.flow import leaves
 from torchfix_codemods.model.index import FUNCTIONS
 from torchfix_codemods.rule import Category, Rule, Safety
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torchfix_codemods.model import Event, FileModel
+    from torchfix_codemods.model.flow import Loop
     from torchfix_codemods.rule import Finding
 
 _ENGINES = ("deepspeed", "colossalai", "smdistributed", "accelerate", "lightning", "pytorch_lightning", "ignite", "fairscale", "megatron")
@@ -74,16 +75,16 @@ class ZeroGradMissing(Rule):
         """Yield loops (and closures) with a backward and a step, and nothing that clears gradients."""
         if any(file.names.imports(engine) for engine in _ENGINES) or any(word in file.source.data for word in _HOOKS):
             return
-        for loop in (node for cls in LOOPS for node in file.index.all(cls)):
+        for loop in file.loops:
             events = list(file.training.events(loop.body, depth=0))
             backwards = [e for e in events if e.happening is Happening.BACKWARD]
-            steps = [e for e in events if e.happening is Happening.STEP and not _context(file, e)]
+            steps = [e for e in events if e.happening is Happening.STEP and not _context(e)]
             inner = {x for e in steps for x in file.flow.loops(e.node)} - set(file.flow.loops(loop)) - {loop}
             if backwards and steps and not inner and not _is_vetoed(file, loop, backwards, steps):
                 yield self._loop_finding(file, loop, backwards, steps)
         yield from self._closure_findings(file)
 
-    def _loop_finding(self, file: FileModel, loop: ast.stmt, backwards: list[Event], steps: list[Event]) -> Finding:
+    def _loop_finding(self, file: FileModel, loop: Loop, backwards: list[Event], steps: list[Event]) -> Finding:
         first = backwards[0].node
         names = list(dict.fromkeys(file.source.code(e.subject) for e in steps if e.subject is not None))
         reason = _unclear(file, loop, backwards, steps, names)
@@ -112,7 +113,7 @@ class ZeroGradMissing(Rule):
             yield self.finding(file, start, f"the closure adds to old gradients each time it runs: call {name}.zero_grad() first", edit)
 
 
-def _context(file: FileModel, step: Event) -> bool:
+def _context(step: Event) -> bool:
     """A step with a closure has its own case; one with another argument keeps gradients elsewhere."""
     call = step.node
     return isinstance(call, ast.Call) and bool(call.args) and call.args[0] is not step.subject
@@ -125,7 +126,7 @@ def _closure(file: FileModel, call: ast.Call) -> ast.FunctionDef | None:
     return bindings[0] if len(bindings) == 1 and isinstance(bindings[0], ast.FunctionDef) else None
 
 
-def _is_vetoed(file: FileModel, loop: ast.stmt, backwards: list[Event], steps: list[Event]) -> bool:
+def _is_vetoed(file: FileModel, loop: Loop, backwards: list[Event], steps: list[Event]) -> bool:
     function = file.flow.function(loop)
     if file.roles.in_tests or file.roles.is_framework_code(function or loop):
         return True
@@ -134,7 +135,11 @@ def _is_vetoed(file: FileModel, loop: ast.stmt, backwards: list[Event], steps: l
         return True
     if any(_is_conditional(file, step, backwards, loop) for step in steps):
         return True
-    if any(file.training.is_engine(e.origin.func.value) for e in backwards if isinstance(e.origin, ast.Call) and isinstance(e.origin.func, ast.Attribute)):
+    if any(
+        file.training.is_engine(e.origin.func.value)
+        for e in backwards
+        if isinstance(e.origin, ast.Call) and isinstance(e.origin.func, ast.Attribute)
+    ):
         return True
     return _runs_once(loop, steps, file) or any(_is_made_inside(file, e.subject, loop) for e in steps) or _same_receiver(backwards, steps)
 
@@ -147,7 +152,7 @@ def _clears_by_hand(file: FileModel) -> bool:
     )
 
 
-def _is_conditional(file: FileModel, step: Event, backwards: list[Event], loop: ast.stmt) -> bool:
+def _is_conditional(file: FileModel, step: Event, backwards: list[Event], loop: Loop) -> bool:
     """A step that happens only every so often, while each iteration runs backward: gradients are meant to add up."""
     for ancestor in file.flow.ancestors(step.node):
         if ancestor is loop:
@@ -157,7 +162,7 @@ def _is_conditional(file: FileModel, step: Event, backwards: list[Event], loop: 
     return False
 
 
-def _runs_once(loop: ast.stmt, steps: list[Event], file: FileModel) -> bool:
+def _runs_once(loop: Loop, steps: list[Event], file: FileModel) -> bool:
     if isinstance(loop, ast.For) and ast.unparse(loop.iter) == "range(1)":
         return True
     statements = [file.flow.statement(e.node) for e in steps]
@@ -165,7 +170,7 @@ def _runs_once(loop: ast.stmt, steps: list[Event], file: FileModel) -> bool:
     return any(leaves(block) and not isinstance(block[-1], ast.Continue) for block, _ in blocks)
 
 
-def _is_made_inside(file: FileModel, optimizer: ast.expr | None, loop: ast.stmt) -> bool:
+def _is_made_inside(file: FileModel, optimizer: ast.expr | None, loop: Loop) -> bool:
     """Whether the optimizer is new in each iteration."""
     base = optimizer
     while isinstance(base, (ast.Attribute, ast.Subscript)):
@@ -177,11 +182,13 @@ def _is_made_inside(file: FileModel, optimizer: ast.expr | None, loop: ast.stmt)
 
 def _same_receiver(backwards: list[Event], steps: list[Event]) -> bool:
     """`engine.backward(loss); engine.step()`: the engine clears gradients itself."""
-    owners = {ast.unparse(e.origin.func.value) for e in backwards if isinstance(e.origin, ast.Call) and isinstance(e.origin.func, ast.Attribute)}
+    owners = {
+        ast.unparse(e.origin.func.value) for e in backwards if isinstance(e.origin, ast.Call) and isinstance(e.origin.func, ast.Attribute)
+    }
     return any(e.subject is not None and ast.unparse(e.subject) in owners for e in steps)
 
 
-def _unclear(file: FileModel, loop: ast.stmt, backwards: list[Event], steps: list[Event], names: list[str]) -> str:
+def _unclear(file: FileModel, loop: Loop, backwards: list[Event], steps: list[Event], names: list[str]) -> str:
     """Why no fix is certain; empty when one is."""
     if len(names) > 1 and len(backwards) > 1:
         return "several optimizers share several backwards"
@@ -203,7 +210,7 @@ def _is_known(file: FileModel, optimizer: ast.expr) -> bool:
     return False
 
 
-def _given_away(file: FileModel, loop: ast.stmt, steps: list[Event]) -> bool:
+def _given_away(file: FileModel, loop: Loop, steps: list[Event]) -> bool:
     subjects = {ast.dump(e.subject) for e in steps if e.subject is not None}
     for node in ast.walk(loop):
         if isinstance(node, ast.Call) and not file.functions.targets(node):
@@ -214,14 +221,14 @@ def _given_away(file: FileModel, loop: ast.stmt, steps: list[Event]) -> bool:
     return False
 
 
-def _target(file: FileModel, loop: ast.stmt, backward: ast.Call | ast.stmt) -> ast.stmt:
+def _target(file: FileModel, loop: Loop, backward: ast.Call | ast.stmt) -> ast.stmt:
     """The statement that zero_grad goes before: the forward of the iteration, or the backward in a block of its own."""
     statement = file.flow.statement(backward)
     while isinstance(parent := file.parent(statement), ast.With) and "scale_loss" in ast.unparse(parent.items[0]):
         statement = parent
     if file.parent(statement) is not loop:
         return statement
-    for candidate in loop.body:  # type: ignore[attr-defined]  # loops have bodies
+    for candidate in loop.body:
         if candidate is statement or _computes(file, candidate):
             return candidate
     return statement

@@ -79,7 +79,9 @@ class ZeroGradWipesGradients(Rule):
                 move = MoveBefore(file.source.span(statement), file.source.span(backward))
                 yield self.finding(file, statement, "zero_grad wipes the gradients that backward just computed; call it before", move)
             elif same is None:
-                yield self.finding(file, statement, "zero_grad between backward and step: if it clears the stepped parameters, move it before backward")
+                yield self.finding(
+                    file, statement, "zero_grad between backward and step: if it clears the stepped parameters, move it before backward"
+                )
 
 
 def _backward_before(file: FileModel, block: list[ast.stmt], index: int) -> ast.stmt | None:

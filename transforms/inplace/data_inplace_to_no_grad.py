@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from torchfix_codemods.rule import Finding
 
 _INIT_NAME = re.compile(r"^(__init__|_?init.*|.*_init|init_.*|reset_parameters|_?.*weights?_init.*|load_.*weights.*)$")
-_METADATA_METHODS = frozenset("resize_ resize_as_ set_ t_ transpose_ squeeze_ unsqueeze_ requires_grad_ detach_ share_memory_ swapaxes_ apply_".split())
+_METADATA_METHODS = frozenset(
+    "resize_ resize_as_ set_ t_ transpose_ squeeze_ unsqueeze_ requires_grad_ detach_ share_memory_ swapaxes_ apply_".split()
+)
 _FORWARD_NAMES = frozenset({"forward", "__call__"})
 
 
@@ -118,12 +120,12 @@ def _write(file: FileModel, node: ast.Attribute) -> Write | None:
     if not isinstance(node.ctx, ast.Load) and not isinstance(file.parent(node), ast.AugAssign):
         return None
     statement = file.flow.statement(node)
-    if not _is_written(file, node, statement) or not _is_plain(node.value) or not file.kinds.is_tensor(node.value):
+    if not _is_written(node, statement) or not _is_plain(node.value) or not file.kinds.is_tensor(node.value):
         return None
     return None if _rebinds_outer_name(file, node, statement) else Write(statement, node, _safety(file, node, statement))
 
 
-def _is_written(file: FileModel, node: ast.Attribute, statement: ast.stmt) -> bool:
+def _is_written(node: ast.Attribute, statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Expr):
         return isinstance(statement.value, ast.Call) and _chain_writes(statement.value, node)
     if isinstance(statement, ast.AugAssign):
@@ -179,7 +181,12 @@ def _safety(file: FileModel, node: ast.Attribute, statement: ast.stmt) -> Safety
         return Safety.REPORT
     if _between_forward_and_backward(file, node, statement, function):
         return Safety.REPORT
-    if is_parameter and isinstance(function, FUNCTIONS) and (_INIT_NAME.match(name) or _is_applied(file, name)) and not _ran_before(file, function, statement):
+    if (
+        is_parameter
+        and isinstance(function, FUNCTIONS)
+        and (_INIT_NAME.match(name) or _is_applied(file, name))
+        and not _ran_before(file, function, statement)
+    ):
         return Safety.SAFE
     return Safety.UNSAFE
 
@@ -211,12 +218,18 @@ def _is_gradient(node: ast.expr) -> bool:
 
 def _is_applied(file: FileModel, name: str) -> bool:
     """Whether the function is passed to `module.apply`."""
-    return any(isinstance(a, (ast.Name, ast.Attribute)) and ast.unparse(a).rpartition(".")[2] == name for call in file.methods("apply") for a in call.args)
+    return any(
+        isinstance(a, (ast.Name, ast.Attribute)) and ast.unparse(a).rpartition(".")[2] == name
+        for call in file.methods("apply")
+        for a in call.args
+    )
 
 
 def _ran_before(file: FileModel, function: ast.AST, statement: ast.stmt) -> bool:
     body = function.body  # type: ignore[attr-defined]  # a function
-    return any(e.happening in {Happening.FORWARD, Happening.BACKWARD} and e.node.lineno < statement.lineno for e in file.training.events(body))
+    return any(
+        e.happening in {Happening.FORWARD, Happening.BACKWARD} and e.node.lineno < statement.lineno for e in file.training.events(body)
+    )
 
 
 def _between_forward_and_backward(file: FileModel, node: ast.Attribute, statement: ast.stmt, function: ast.AST | None) -> bool:

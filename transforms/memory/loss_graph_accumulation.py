@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torchfix_codemods.model import Event, FileModel
+    from torchfix_codemods.model.flow import Loop
     from torchfix_codemods.rule import Finding
 
 _KEEPS_GRAPH = frozenset({"retain_graph", "create_graph", "retain_variables"})
@@ -105,7 +106,12 @@ def _gatherings(file: FileModel) -> Iterator[tuple[ast.stmt, ast.expr, ast.expr]
                     yield assign, target, loss
     for call in file.methods("append"):
         statement = file.parent(call)
-        if isinstance(statement, ast.Expr) and len(call.args) == 1 and isinstance(call.func, ast.Attribute) and (loss := _loss_in(call.args[0])):
+        if (
+            isinstance(statement, ast.Expr)
+            and len(call.args) == 1
+            and isinstance(call.func, ast.Attribute)
+            and (loss := _loss_in(call.args[0]))
+        ):
             yield statement, call.func.value, loss
 
 
@@ -134,7 +140,7 @@ def _is_count(node: ast.expr) -> bool:
 def _backward_of(file: FileModel, loss: ast.expr, statement: ast.stmt) -> Event | None:
     """The backward of the same variable in the same iteration."""
     text, loops = ast.unparse(loss), file.flow.loops(statement)
-    region = loops[0].body if loops else _body_around(file, statement)  # type: ignore[attr-defined]  # loops have bodies
+    region = loops[0].body if loops else _body_around(file, statement)
     for event in file.training.events(region, depth=0):
         if event.happening is Happening.BACKWARD and event.subject is not None and ast.unparse(event.subject) == text:
             if file.flow.loops(event.node)[:1] == loops[:1]:
@@ -168,7 +174,9 @@ def _same_value(file: FileModel, loss: ast.Name, backward: Event) -> bool:
 
 def _frees_graph(backward: Event) -> bool:
     call = backward.origin
-    return isinstance(call, ast.Call) and not any(k.arg in _KEEPS_GRAPH or k.arg is None for k in call.keywords) and len(call.args) < 2  # noqa: PLR2004  # gradient, retain_graph
+    return (
+        isinstance(call, ast.Call) and not any(k.arg in _KEEPS_GRAPH or k.arg is None for k in call.keywords) and len(call.args) < 2
+    )  # gradient, retain_graph
 
 
 def _outlives_the_step(file: FileModel, statement: ast.stmt, target: ast.expr) -> bool:
@@ -185,10 +193,10 @@ def _outlives_the_step(file: FileModel, statement: ast.stmt, target: ast.expr) -
     bindings = [b for b in file.names.bindings(base) if not isinstance(file.parent(b), ast.AugAssign)]
     others = [b for b in bindings if file.flow.statement(b) is not statement]
     innermost = loops[0]
-    return bool(others) and not any(_is_inside(file, b, innermost) for b in others) or not others and outermost is not innermost
+    return (bool(others) and not any(_is_inside(file, b, innermost) for b in others)) or (not others and outermost is not innermost)
 
 
-def _is_inside(file: FileModel, node: ast.AST, loop: ast.stmt) -> bool:
+def _is_inside(file: FileModel, node: ast.AST, loop: Loop) -> bool:
     return any(ancestor is loop for ancestor in file.flow.ancestors(node))
 
 

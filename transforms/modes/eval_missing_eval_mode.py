@@ -79,7 +79,7 @@ class EvalMissingEvalMode(Rule):
             evaluation = file.roles.evaluation(function)
             if evaluation is None or evaluation.score - 3 * evaluation.switches_mode < ENOUGH or _is_on_purpose(file, function):
                 continue
-            models = _models(file, evaluation)
+            models = _models(evaluation)
             if models and not _is_switched(file, function, list(models.values())):
                 yield self._finding(file, evaluation, models)
 
@@ -88,7 +88,9 @@ class EvalMissingEvalMode(Rule):
         names = ", ".join(f"`{name}`" for name in models)
         reason = _unclear(file, evaluation, models)
         if reason:
-            return self.finding(file, forward, f"{names} runs in whatever mode it is in; {reason}: call eval() before, and restore the mode after")
+            return self.finding(
+                file, forward, f"{names} runs in whatever mode it is in; {reason}: call eval() before, and restore the mode after"
+            )
         flags = dict(zip(models, flag_names(file, function, list(models)), strict=True))
         body = body_after_docstring(function)
         switch = "\n".join(f"{flag} = {name}.training\n{name}.eval()" for name, flag in flags.items())
@@ -103,7 +105,7 @@ def _is_on_purpose(file: FileModel, function: Function) -> bool:
     return bool(_TRAIN_MODE_ON_PURPOSE.search("\n".join([words, *comments])))
 
 
-def _models(file: FileModel, evaluation: Evaluation) -> dict[str, ast.expr]:
+def _models(evaluation: Evaluation) -> dict[str, ast.expr]:
     """The models that the function runs, by how they are written; parts of a module count as the module."""
     models: dict[str, ast.expr] = {}
     for event in evaluation.forwards:
@@ -156,7 +158,7 @@ def _unclear(file: FileModel, evaluation: Evaluation, models: dict[str, ast.expr
         return "if this is an evaluation"
     if isinstance(function, ast.AsyncFunctionDef) or is_generator(function):
         return "the function is suspended in between"
-    if any(is_rebound(file, function, model) for model in models.values()):
+    if any(is_rebound(function, model) for model in models.values()):
         return "the function makes or replaces the model"
     if any(_ensemble(name) for name in models):
         return "if its parts have a mode"

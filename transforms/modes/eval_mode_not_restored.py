@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import InsertBefore
 from torchfix_codemods.model import Happening, Recording
-from torchfix_codemods.model.flow import LOOPS
 from torchfix_codemods.model.index import FUNCTIONS
 from torchfix_codemods.rule import Category, Rule, Safety
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torchfix_codemods.model import Event, FileModel
+    from torchfix_codemods.model.flow import Loop
     from torchfix_codemods.model.identity import Identity
     from torchfix_codemods.model.index import Function
     from torchfix_codemods.rule import Finding
@@ -98,7 +98,7 @@ class EvalModeNotRestored(Rule):
     def find(self, file: FileModel) -> Iterator[Finding]:
         """Yield the `eval()` calls whose mode leaks into a later backward."""
         leaks: dict[ast.AST, Event] = {}
-        for loop in (node for cls in LOOPS for node in file.index.all(cls)):
+        for loop in file.loops:
             if not file.roles.is_framework_code(file.flow.function(loop) or loop):
                 leaks |= {event.origin: event for event in _leaks(file, loop)}
         done: set[ast.AST] = set()
@@ -125,9 +125,9 @@ class EvalModeNotRestored(Rule):
         return self.finding(file, origins[0], message, *inserts, *restore_edits(file, body[last + 1 :], flags))
 
 
-def _leaks(file: FileModel, loop: ast.stmt) -> Iterator[Event]:
+def _leaks(file: FileModel, loop: Loop) -> Iterator[Event]:
     """The eval() events in a loop after which the same model is trained without train() in between."""
-    events = list(file.training.events(loop.body))  # type: ignore[attr-defined]  # loops have bodies
+    events = list(file.training.events(loop.body))
     if not any(e.happening is Happening.BACKWARD for e in events):
         return
     for i, event in enumerate(events):
@@ -136,10 +136,10 @@ def _leaks(file: FileModel, loop: ast.stmt) -> Iterator[Event]:
                 yield event
 
 
-def _innermost_training_loop(file: FileModel, event: Event) -> ast.stmt | None:
+def _innermost_training_loop(file: FileModel, event: Event) -> Loop | None:
     """The smallest loop around the event's place that runs a backward."""
     for loop in file.flow.loops(event.node):
-        if any(e.happening is Happening.BACKWARD for e in file.training.events(loop.body)):  # type: ignore[attr-defined]  # loops have bodies
+        if any(e.happening is Happening.BACKWARD for e in file.training.events(loop.body)):
             return loop
     return None
 
@@ -171,7 +171,7 @@ def _unclear(file: FileModel, function: Function, leaks: list[Event]) -> str:
         return "the function itself goes on training"
     if is_generator(function) or isinstance(function, ast.AsyncFunctionDef):
         return "the function is suspended in between"
-    if any(e.subject is not None and is_rebound(file, function, e.subject) for e in leaks):
+    if any(e.subject is not None and is_rebound(function, e.subject) for e in leaks):
         return "the function makes or replaces the model"
     return "submodules have modes of their own here" if _sets_submodule_modes(file, leaks) else ""
 

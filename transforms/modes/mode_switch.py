@@ -19,11 +19,14 @@ def body_after_docstring(function: Function) -> list[ast.stmt]:
     return function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
 
 
-def is_rebound(file: FileModel, function: Function, model: ast.expr) -> bool:
+def is_rebound(function: Function, model: ast.expr) -> bool:
     """Whether the function makes, replaces or deletes the model itself, so that its mode can't be restored at the end."""
     text = ast.unparse(model)
     names = (node for statement in function.body for node in own_nodes(statement) if isinstance(node, (ast.Name, ast.Attribute)))
-    return any(not isinstance(node.ctx, ast.Load) and text.split(".")[: ast.unparse(node).count(".") + 1] == ast.unparse(node).split(".") for node in names)
+    return any(
+        not isinstance(node.ctx, ast.Load) and text.split(".")[: ast.unparse(node).count(".") + 1] == ast.unparse(node).split(".")
+        for node in names
+    )
 
 
 def is_generator(function: Function) -> bool:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from torchfix_codemods.model import FileModel
     from torchfix_codemods.rule import Finding
 
-_LOSS_NAME = re.compile(r"(^|_)loss(es)?$|^loss_|_loss$|^loss[A-Z]|err[DG]?$|^err[DG]_|^err_|^(loss|cost)\w{0,2}$|^[DG]_(cost|loss)", re.IGNORECASE)
+_LOSS_NAME = re.compile(
+    r"(^|_)loss(es)?$|^loss_|_loss$|^loss[A-Z]|err[DG]?$|^err[DG]_|^err_|^(loss|cost)\w{0,2}$|^[DG]_(cost|loss)", re.IGNORECASE
+)
 _NEUTRAL = frozenset({"data", "detach", "cpu", "numpy", "cuda"})
 
 
@@ -96,7 +98,7 @@ def _safety(file: FileModel, indexed: ast.expr, base: ast.expr) -> Safety | None
     fact = file.fact(base)
     if fact is not None and fact.kind is Kind.SCALAR_TENSOR and fact.proven:
         return Safety.SAFE
-    if fact is not None and fact.proven or not (isinstance(indexed, ast.Attribute) and indexed.attr == "data"):
+    if (fact is not None and fact.proven) or not (isinstance(indexed, ast.Attribute) and indexed.attr == "data"):
         return None
     name = base.attr if isinstance(base, ast.Attribute) else base.id if isinstance(base, ast.Name) else ""
     return Safety.UNSAFE if _LOSS_NAME.search(name) and file.names.imports("torch") and not _may_have_dimensions(file, base) else None
@@ -107,7 +109,7 @@ def _may_have_dimensions(file: FileModel, base: ast.expr) -> bool:
     if not isinstance(base, ast.Name):
         return False
     for binding in file.names.bindings(base):
-        form, value, path = file.flow.definition(binding)
+        _form, value, path = file.flow.definition(binding)
         if value is None:
             continue
         fact = file.fact(value) if not path else None
@@ -115,7 +117,7 @@ def _may_have_dimensions(file: FileModel, base: ast.expr) -> bool:
             return True
         # Calling a wrapped model gathers one loss for each device.
         receiver = file.fact(value.func) if isinstance(value, ast.Call) else None
-        if receiver is not None and (receiver.wrapped or receiver.kind is Kind.MODULE and _is_unreduced(receiver.call)):
+        if receiver is not None and (receiver.wrapped or (receiver.kind is Kind.MODULE and _is_unreduced(receiver.call))):
             return True
     return False
 
