@@ -32,7 +32,7 @@ def parse_segment(data: bytes, indentation: bytes, newline: str, unit: str) -> P
     """Parse whole lines under an `if` that allows their indentation; raises `Refusal`."""
     wrapper = f"if 1:{newline}" if indentation else ""
     text = wrapper + data.decode()
-    module = _parse(text, newline, unit)
+    module = _comments_with_statement(_parse(text, newline, unit))
     if module.code != text:
         message = "the code around it can't be reproduced exactly (a form feed or an unusual line end)"
         raise Refusal(message)
@@ -52,6 +52,15 @@ def _parse(text: str, newline: str, unit: str) -> cst.Module:
     except (cst.ParserSyntaxError, RecursionError) as error:
         message = f"libcst can't parse the code around it ({type(error).__name__})"
         raise Refusal(message) from None
+
+
+def _comments_with_statement(module: cst.Module) -> cst.Module:
+    """Libcst gives the comments above a module's first statement to the module; here they are the statement's."""
+    if not module.header or not module.body:
+        return module
+    first = module.body[0]
+    joined = first.with_changes(leading_lines=[*module.header, *first.leading_lines])
+    return module.with_changes(header=[], body=[joined, *module.body[1:]])
 
 
 def print_segment(parsed: Parsed, module: cst.Module) -> bytes:

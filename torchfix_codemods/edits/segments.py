@@ -126,6 +126,9 @@ class Layout:
                 message = "the statement shares its line with others"
                 raise NotFound(message)
             run = self._single(owner)
+        if b"\f" in prefix:
+            message = "a form feed stands before the statement"
+            raise NotFound(message)
         begin = self._with_comments_above(line, prefix)
         return Segment(Span(begin, self._line_end(self.end(run.block[run.last]), prefix)), prefix)
 

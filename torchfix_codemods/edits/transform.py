@@ -98,7 +98,11 @@ class SegmentTransformer(cst.CSTTransformer):
         return node
 
     def _block_of(self, span: Span) -> cst.CSTNode:
-        return self._owners[self._statement(span)]
+        owner = self._owners.get(self._statement(span))
+        if owner is None:
+            message = "an `elif` can't have statements of its own around it"
+            raise Refusal(message)
+        return owner
 
     def _change_block(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
         if isinstance(original, cst.SimpleStatementSuite) and isinstance(updated, cst.SimpleStatementSuite):
@@ -133,7 +137,7 @@ class SegmentTransformer(cst.CSTTransformer):
     def _line_of(self, span: Span) -> cst.CSTNode:
         """The entry of a block that a statement is: its line, for a small statement."""
         node = self._statement(span)
-        block = self._owners[node]
+        block = self._block_of(span)
         body = getattr(block, "body", ())
         return next((line for line in body if line is node or (isinstance(line, cst.SimpleStatementLine) and node in line.body)), node)
 

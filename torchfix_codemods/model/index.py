@@ -91,7 +91,7 @@ class Index:
             cls = node.__class__
             by_class[cls].append(node)
             opener = openers.get(cls)
-            pairs = opener(self, node, scope) if opener else [(child, scope) for child in _children(node)]
+            pairs = opener(self, node, scope) if opener else [(child, scope) for child in children_of(node)]
             for child, _ in pairs:
                 parents[child] = node
             pairs.reverse()
@@ -136,7 +136,7 @@ class Index:
 
     def _comprehension(self, node: ast.ListComp, scope: Scope) -> list[tuple[ast.AST, Scope]]:
         inner = self._open(node, scope)
-        return [(child, inner) for child in _children(node)]
+        return [(child, inner) for child in children_of(node)]
 
     def _generator(self, node: ast.comprehension, scope: Scope) -> list[tuple[ast.AST, Scope]]:
         first = self.parents[node].generators[0] is node  # type: ignore[attr-defined]  # its parent is a comprehension
@@ -152,13 +152,13 @@ class Index:
     def _handler(self, node: ast.ExceptHandler, scope: Scope) -> list[tuple[ast.AST, Scope]]:
         if node.name:
             scope.bind(node.name, node)
-        return [(child, scope) for child in _children(node)]
+        return [(child, scope) for child in children_of(node)]
 
     def _pattern(self, node: ast.AST, scope: Scope) -> list[tuple[ast.AST, Scope]]:
         name = getattr(node, "rest", None) if isinstance(node, ast.MatchMapping) else getattr(node, "name", None)
         if name:
             scope.bind(name, node)
-        return [(child, scope) for child in _children(node)]
+        return [(child, scope) for child in children_of(node)]
 
     def _open(self, node: ast.AST, scope: Scope) -> Scope:
         inner = Scope(node, scope)
@@ -185,7 +185,8 @@ class Index:
     }
 
 
-def _children(node: ast.AST) -> list[ast.AST]:
+def children_of(node: ast.AST) -> list[ast.AST]:
+    """The child nodes that say something, in source order; several times as fast as `ast.iter_child_nodes`."""
     children: list[ast.AST] = []
     for name in node._fields:
         value = getattr(node, name, None)

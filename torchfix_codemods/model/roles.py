@@ -74,15 +74,25 @@ class Roles:
     def _evaluate(self, function: Function) -> Evaluation | None:
         if self._in_tests or self.is_framework_code(function) or self._is_unit_test(function):
             return None
-        circumstances = self._circumstances(function)
-        if circumstances + 3 * _calls_eval(function) < ENOUGH:
+        if not self._may_evaluate(function):
             return None
+        circumstances = self._circumstances(function)
         own = list(self._training.events(function.body, depth=0))
         forwards = tuple(e for e in own if e.happening is Happening.FORWARD and self._is_run_from_outside(e, function))
         if not forwards or any(True for _ in self._vetoes(function, own)):
             return None
         switches = self._switches(own, forwards)
         return Evaluation(function, 3 * switches + circumstances, forwards, switches)
+
+    def _may_evaluate(self, function: Function) -> bool:
+        """A look at names alone, which spares most functions the questions: without `eval()`, the name has to say something."""
+        name = snake(function.name)
+        return function in self._mode_switchers or bool(EVALUATION_NAME.search(name) or _RELATED_NAME.search(name))
+
+    @cached_property
+    def _mode_switchers(self) -> set[ast.AST | None]:
+        switches = (node for node in self._kinds.index.all(ast.Attribute) if node.attr in {"eval", "train"})
+        return {self._kinds.flow.function(node) for node in switches}
 
     def _is_unit_test(self, function: Function) -> bool:
         definition = self._kinds.functions.enclosing_class(function)
@@ -184,11 +194,6 @@ class Roles:
     def in_tests(self) -> bool:
         """Whether the file is a test module."""
         return self._in_tests
-
-
-def _calls_eval(function: Function) -> bool:
-    """Whether a function may switch to eval mode; a look at names alone, before anything is asked of the model."""
-    return any(isinstance(node, ast.Attribute) and node.attr in {"eval", "train"} for node in ast.walk(function))
 
 
 def _is_same_or_part(part: Identity | None, whole: Identity) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from . import torch_api as api
 from .facts import Kind
-from .index import FUNCTIONS
+from .index import FUNCTIONS, children_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 DEPTH = 3
 """How many calls inside the file a question follows."""
 
+_DEFINITIONS = frozenset({*FUNCTIONS, ast.ClassDef})
 _OPTIMIZER_NAME = re.compile(r"opt|solver", re.IGNORECASE)
 _NOT_OPTIMIZER = re.compile(r"sched|warmup|lr_|env|engine|accelerator|profiler|prof$", re.IGNORECASE)
 _ENGINES = re.compile(r"(^|\.)(accelerator|fabric|engine|model_engine|booster)$")
@@ -181,8 +182,7 @@ def own_nodes(root: ast.AST) -> Iterator[ast.AST]:
             yield node
             continue
         stack.append((node, True))
-        children = [child for child in ast.iter_child_nodes(node) if not isinstance(child, (*FUNCTIONS, ast.ClassDef))]
-        stack += [(child, False) for child in reversed(children)]
+        stack += [(child, False) for child in reversed(children_of(node)) if child.__class__ not in _DEFINITIONS]
 
 
 def _clears_gradient(node: ast.Assign | ast.Delete) -> bool:

@@ -28,10 +28,12 @@ class Failure:
 
 def run(task: Callable[[str], Result], paths: Sequence[str], jobs: int) -> Iterator[Result | Failure]:
     """The results in the order of the paths, whatever the number of jobs."""
-    if jobs <= 1 or len(paths) <= CHUNK:
-        yield from (_guarded(task, path) for path in paths)
-        return
     chunks = [paths[start : start + CHUNK] for start in range(0, len(paths), CHUNK)]
+    if jobs <= 1 or len(chunks) <= 1:
+        _prepare()
+        for chunk in chunks:
+            yield from _chunk(task, chunk)
+        return
     yield from _in_processes(task, chunks, jobs)
 
 

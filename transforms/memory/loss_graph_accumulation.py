@@ -75,7 +75,10 @@ class LossGraphAccumulation(Rule):
 
     def find(self, file: FileModel) -> Iterator[Finding]:
         """Yield places that gather losses with their graphs."""
+        trains = b"backward" in file.source.data
         for statement, target, loss in _gatherings(file):
+            if not _may_be_loss(file, loss, trains):
+                continue
             backward = _backward_of(file, loss, statement)
             if not _has_graph(file, loss, backward) or file.gradients.recording(statement) is not Recording.ON:
                 continue
@@ -125,6 +128,12 @@ def _loss_in(value: ast.expr) -> ast.expr | None:
         if isinstance(value.op, ast.Mult) and isinstance(value.right, ast.Name) and _is_count(value.left):
             return value.right
     return None
+
+
+def _may_be_loss(file: FileModel, loss: ast.expr, trains: bool) -> bool:
+    """A first look: a value that is known for something else, or a value unknown in a file that never trains, is none."""
+    fact = file.fact(loss)
+    return trains if fact is None else fact.is_tensor or fact.kind is Kind.UNDECIDED
 
 
 def _is_count(node: ast.expr) -> bool:
