@@ -38,6 +38,6 @@ def print_colored(diff: bytes) -> None:
     from rich.console import Console
     from rich.syntax import Syntax
 
-    console = Console()
+    console = Console(force_terminal=True)
     text = diff.decode(errors="replace").rstrip("\n")
     console.print(Syntax(text, "diff", theme="ansi_dark", background_color="default", word_wrap=True))

@@ -13,7 +13,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: st
     """Show rows under their column names; greppable and without frames when the output is no terminal."""
     if not sys.stdout.isatty():
         widths = [max(len(row[i]) for row in [columns, *rows]) for i in range(len(columns))]
-        for row in rows:
+        for row in [columns, *rows]:
             print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
         return
     from rich.console import Console

@@ -1,0 +1,64 @@
+"""`rules`, `explain`, `verify` and help."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from torchfix_codemods.cli.light import parser
+from torchfix_codemods.transforms import CHAIN
+
+from .commands import run
+
+
+def test_rules_lists_every_rule(tmp_path):
+    lines = run("rules", cwd=tmp_path).stdout.decode().splitlines()
+    assert [line.split()[:3] for line in lines[1:]] == [[rule.name, rule.category.value, rule.safety.label] for rule in CHAIN]
+
+
+def test_explain(tmp_path):
+    text = run("explain", "zero-grad-missing", cwd=tmp_path).stdout.decode()
+    assert text.startswith("# zero-grad-missing\n\nTraining loop that never clears its gradients.\n")
+    assert "## Safety" in text
+
+
+@pytest.mark.parametrize("arguments", [["explain", "zero-grad"], ["verify", "zero-grad"]])
+def test_unknown_rule(tmp_path, arguments):
+    result = run(*arguments, cwd=tmp_path)
+    assert result.returncode == 2
+    assert "did you mean 'zero-grad-missing'?" in result.stderr.decode()
+
+
+def test_verify_proves_a_rule(tmp_path):
+    result = run("verify", "nn-init-data-arg", "--device", "cpu", cwd=tmp_path)
+    assert result.returncode == 0
+    assert "BREACH" not in result.stdout.decode()
+    assert "nn-init-data-arg" in result.stdout.decode()
+
+
+def test_verify_says_what_was_not_verified(tmp_path):
+    import torch
+
+    lines = run("verify", "nn-init-data-arg", "--device", "cuda", cwd=tmp_path).stdout.decode()
+    assert ("not verified" in lines.replace("0 not verified", "")) != torch.cuda.is_available()
+
+
+@pytest.mark.parametrize("arguments", [["verify", "--device", "tpu"], ["verify", "--fixtures", "nowhere"]])
+def test_mistakes_of_verify(tmp_path, arguments):
+    result = run(*arguments, cwd=tmp_path)
+    assert result.returncode == 2
+    assert b"Traceback" not in result.stderr
+
+
+def test_version_and_help(tmp_path):
+    assert run("--version", cwd=tmp_path).stdout == b"0.1.0\n"
+    assert b"check" in run("--help", cwd=tmp_path).stdout
+    assert b"--unsafe-fixes" in run("check", "--help", cwd=tmp_path).stdout
+    assert run("nonsense", cwd=tmp_path).returncode == 2
+
+
+def test_the_light_parser_and_typer_take_the_same_options(tmp_path):
+    light = {flag for action in parser()._actions for flag in action.option_strings}
+    text = run("check", "--help", cwd=tmp_path, environment={"COLUMNS": "200"}).stdout.decode()
+    assert set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", text)) - {"--help"} == light
