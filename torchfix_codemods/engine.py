@@ -45,7 +45,7 @@ def check(source: Source, rules: Sequence[Rule]) -> tuple[Finding, ...]:
 
 
 def _find(file: FileModel, rules: Sequence[Rule]) -> tuple[Finding, ...]:
-    present = [rule for rule in rules if all(needle in file.source.data for needle in rule.needles)]
+    present = [rule for rule in rules if rule.may_find(file.source.data)]
     findings = [finding for rule in present for finding in rule.find(file)]
     return tuple(sorted(set(findings), key=lambda finding: (finding.span, finding.rule)))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     import ast
+    import re
     from collections.abc import Iterator
 
     from .edits import Edit
@@ -69,6 +70,12 @@ class Rule(ABC):
     """The best safety that a finding of this rule can have."""
     needles: ClassVar[tuple[bytes, ...]] = (b"torch",)
     """Byte strings that all occur in every file with a finding: the others are not even parsed."""
+    pattern: ClassVar[re.Pattern[bytes] | None] = None
+    """What also matches in every file with a finding, where strings alone say too little."""
+
+    def may_find(self, data: bytes) -> bool:
+        """Whether the text of a file (in any encoding that holds ASCII) lets the rule find anything in it."""
+        return all(needle in data for needle in self.needles) and (self.pattern is None or self.pattern.search(data) is not None)
 
     @abstractmethod
     def find(self, file: FileModel) -> Iterator[Finding]:

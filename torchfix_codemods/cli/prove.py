@@ -22,12 +22,12 @@ def prove(names: list[str], device: str, fixtures: str | None) -> int:
     """Run the contracts of rules; 1 when one is broken. Raises `UsageError` and `UnknownRule`."""
     if device not in DEVICES:
         raise UsageError(f"--device takes {', '.join(DEVICES)}, not {device!r}")
+    rules = [find(all_rules(), name) for name in names] or list(all_rules())
     if importlib.util.find_spec("torch") is None:
         raise UsageError("verify executes torch code, and torch isn't installed: pip install 'torchfix-codemods[verify]'")
     folder = Path(fixtures) if fixtures else _default_fixtures()
     if not folder.is_dir():
         raise UsageError(f"no fixtures at {folder}: run verify in a checkout of the project, or name the folder with --fixtures")
-    rules = [find(all_rules(), name) for name in names] or list(all_rules())
     from ..verify.command import Tool, run
 
     return run(rules, device, folder, Tool(rewritten, found))

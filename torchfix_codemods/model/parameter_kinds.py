@@ -104,7 +104,7 @@ def _passed(kinds: Kinds, function: Function, argument: ast.arg) -> Fact | None:
         return None
     joined = join(list(known))
     # Callers in other files may pass a tensor of another shape.
-    return TENSOR if joined is not None and joined.kind is Kind.SCALAR_TENSOR else joined
+    return joined.likely() if joined is not None and joined.kind is Kind.SCALAR_TENSOR else joined
 
 
 def _applied(kinds: Kinds, function: Function, argument: ast.arg) -> Fact | None:

@@ -122,10 +122,25 @@ class Reads:
             return Use.READ
         receiver = self._kinds.fact(call.func)
         if receiver is not None and receiver.kind is Kind.MODULE and receiver.proven:
-            return Use.READ if isinstance(receiver.origin, str) else Use.ESCAPES
+            return Use.READ if isinstance(receiver.origin, str) else self._forward_argument(receiver.origin, call, node, depth)
         if isinstance(call.func, ast.Attribute) and call.func.attr == "format":
             return Use.READ
         return Use.ESCAPES
+
+    def _forward_argument(self, origin: ast.ClassDef | None, call: ast.Call, node: ast.expr, depth: int) -> Use:
+        """What the forward of a module of the file does with an argument."""
+        forward = self._kinds.classes.method(origin, "forward") if origin else None
+        if forward is None or not depth:
+            return Use.ESCAPES
+        parameters = {a.arg: a for a in forward.args.args[1:]}
+        name = next((n for n in parameters if self._kinds.functions.argument(call, forward, n) is node), None)
+        if name is None or any(self._is_augmented(b) for b in self._kinds.index.scopes[forward].bindings[name]):
+            return Use.ESCAPES
+        uses = [use for use in self._kinds.uses(forward, name) if parameters[name] in self._kinds.flow.reaching(use)]
+        return max((self.use(use, depth - 1) for use in uses), default=Use.READ)
+
+    def _is_augmented(self, binding: ast.AST) -> bool:
+        return isinstance(self._kinds.index.parents[binding], ast.AugAssign)
 
     def _computes(self, name: str) -> bool:
         """Whether a torch function gives new memory and leaves its arguments alone."""

@@ -25,6 +25,11 @@ ENOUGH = 4
 """The score from which a function counts as an evaluation."""
 
 EVALUATION_NAME = re.compile(r"(^|_)(eval|evaluate|evaluation|val|valid|validate|validation|test|infer|inference|predict)(_|\d|$)")
+EVALUATION_HINT = re.compile(
+    rb"\.eval\(|\.train\(|def \w*(eval|val|test|infer|predict|sample|generat|extract|feature|score|accuracy)", re.IGNORECASE
+)
+"""What stands in every file with an evaluation: a switch of mode, or a function whose name speaks of one."""
+
 _RELATED_NAME = re.compile(r"sample|generate|extract|feature|score|accuracy")
 _BATCHES = re.compile(r"load|iter|batch|data", re.IGNORECASE)
 _METRICS = re.compile(r"accuracy|auc|f1|precision|recall|confusion|metric|mae|rmse|psnr|ssim|bleu|iou", re.IGNORECASE)
@@ -77,12 +82,15 @@ class Roles:
         if not self._may_evaluate(function):
             return None
         circumstances = self._circumstances(function)
+        if circumstances + 3 * (function in self._mode_switchers) < ENOUGH:
+            return None
         own = list(self._training.events(function.body, depth=0))
         forwards = tuple(e for e in own if e.happening is Happening.FORWARD and self._is_run_from_outside(e, function))
-        if not forwards or any(True for _ in self._vetoes(function, own)):
-            return None
         switches = self._switches(own, forwards)
-        return Evaluation(function, 3 * switches + circumstances, forwards, switches)
+        score = 3 * switches + circumstances
+        if not forwards or score < ENOUGH or any(True for _ in self._vetoes(function, own)):
+            return None
+        return Evaluation(function, score, forwards, switches)
 
     def _may_evaluate(self, function: Function) -> bool:
         """A look at names alone, which spares most functions the questions: without `eval()`, the name has to say something."""
@@ -130,10 +138,8 @@ class Roles:
         return score + 1  # no optimizer in sight: one in sight is a veto
 
     def _vetoes(self, function: Function, own: list[Event]) -> Iterator[str]:
-        if any(e.happening is Happening.BACKWARD for e in self._training.events(function.body)):
-            yield "runs backward"
-        if any(e.happening is Happening.STEP for e in self._training.events(function.body)):
-            yield "steps an optimizer"
+        if any(e.happening in {Happening.BACKWARD, Happening.STEP} for e in self._training.events(function.body)):
+            yield "trains"
         if any(self._needs_gradient(node) for node in self._reachable(function)):
             yield "needs gradients"
         if any(self._is_optimizer(node) for node in ast.walk(function)):

@@ -118,7 +118,7 @@ def read(path: str) -> bytes | Failure:
 
 def _active(rules: Sequence[Rule], raw: bytes) -> list[Rule]:
     """The rules whose fixed strings all occur: for any other file the text alone decides, and it isn't even parsed."""
-    return [rule for rule in rules if all(needle in raw for needle in rule.needles)]
+    return [rule for rule in rules if rule.may_find(raw)]
 
 
 def _decoded(path: str, raw: bytes) -> Source | Failure:

@@ -76,6 +76,7 @@ class TorchLoadMapLocation(Rule):
     category = Category.CHECKPOINTS
     safety = Safety.SAFE
     needles = (b"torch", b"load")
+    pattern = re.compile(rb"\bload\b")
 
     def find(self, file: FileModel) -> Iterator[Finding]:
         """Yield loads without a map location, and identity lambdas."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -88,6 +89,7 @@ class WholeModelSaveLoad(Rule):
     category = Category.CHECKPOINTS
     safety = Safety.UNSAFE
     needles = (b"torch", b"save")
+    pattern = re.compile(rb"\bsave\b")
 
     def find(self, file: FileModel) -> Iterator[Finding]:
         """Yield saves of whole modules, with their loads where these are shown."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import ChangeTail
@@ -58,6 +59,7 @@ class TensorToNumpy(Rule):
     category = Category.DEVICES
     safety = Safety.SAFE
     needles = (b"torch", b"numpy")
+    pattern = re.compile(rb"\.numpy\(|array\(")
 
     def find(self, file: FileModel) -> Iterator[Finding]:
         """Yield conversions of tensors that need `.detach()` or `.cpu()` first."""

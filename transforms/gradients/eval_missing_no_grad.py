@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import AddDecorator, NeedImport
 from torchfix_codemods.model import Kind, Recording
-from torchfix_codemods.model.roles import ENOUGH
+from torchfix_codemods.model.roles import ENOUGH, EVALUATION_HINT
 from torchfix_codemods.model.training import own_nodes
 from torchfix_codemods.rule import Category, Rule, Safety
 
@@ -70,6 +70,7 @@ class EvalMissingNoGrad(Rule):
     category = Category.GRADIENTS
     safety = Safety.SAFE
     needles = (b"torch", b"def ")
+    pattern = EVALUATION_HINT
 
     def find(self, file: FileModel) -> Iterator[Finding]:
         """Yield evaluation functions that run a model while gradients are recorded."""

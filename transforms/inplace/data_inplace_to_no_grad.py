@@ -84,6 +84,7 @@ class DataInplaceToNoGrad(Rule):
     category = Category.INPLACE
     safety = Safety.SAFE
     needles = (b"torch", b".data")
+    pattern = re.compile(rb"(?<!utils)\.data\b")
 
     def find(self, file: FileModel) -> Iterator[Finding]:
         """Yield runs of statements that write through `.data`."""

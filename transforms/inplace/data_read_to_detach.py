@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import ChangeTail
@@ -55,6 +56,7 @@ class DataReadToDetach(Rule):
     category = Category.INPLACE
     safety = Safety.SAFE
     needles = (b"torch", b".data")
+    pattern = re.compile(rb"(?<!utils)\.data\b")
 
     def find(self, file: FileModel) -> Iterator[Finding]:
         """Yield reads of `.data` of proven tensors."""

@@ -71,13 +71,12 @@ class LossGraphAccumulation(Rule):
     name = "loss-graph-accumulation"
     category = Category.MEMORY
     safety = Safety.SAFE
-    needles = (b"torch",)
+    needles = (b"torch", b"backward")
 
     def find(self, file: FileModel) -> Iterator[Finding]:
         """Yield places that gather losses with their graphs."""
-        trains = b"backward" in file.source.data
         for statement, target, loss in _gatherings(file):
-            if not _may_be_loss(file, loss, trains):
+            if not _may_be_loss(file, loss):
                 continue
             backward = _backward_of(file, loss, statement)
             if not _has_graph(file, loss, backward) or file.gradients.recording(statement) is not Recording.ON:
@@ -130,10 +129,10 @@ def _loss_in(value: ast.expr) -> ast.expr | None:
     return None
 
 
-def _may_be_loss(file: FileModel, loss: ast.expr, trains: bool) -> bool:
-    """A first look: a value that is known for something else, or a value unknown in a file that never trains, is none."""
+def _may_be_loss(file: FileModel, loss: ast.expr) -> bool:
+    """A first look: a value that is known for something else is none."""
     fact = file.fact(loss)
-    return trains if fact is None else fact.is_tensor or fact.kind is Kind.UNDECIDED
+    return fact is None or fact.is_tensor or fact.kind is Kind.UNDECIDED
 
 
 def _is_count(node: ast.expr) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import InsertBefore
 from torchfix_codemods.model import Happening, Kind
-from torchfix_codemods.model.roles import ENOUGH, snake
+from torchfix_codemods.model.roles import ENOUGH, EVALUATION_HINT, snake
 from torchfix_codemods.rule import Category, Rule, Safety
 
 from .mode_switch import body_after_docstring, flag_names, is_generator, is_rebound, restore_edits
@@ -72,6 +72,7 @@ class EvalMissingEvalMode(Rule):
     category = Category.MODES
     safety = Safety.UNSAFE
     needles = (b"torch", b"def ")
+    pattern = EVALUATION_HINT
 
     def find(self, file: FileModel) -> Iterator[Finding]:
         """Yield evaluation functions that never switch the mode of the model they run."""

@@ -58,6 +58,7 @@ class ScalarIndexToItem(Rule):
     category = Category.SCALARS
     safety = Safety.SAFE
     needles = (b"torch", b"[0]")
+    pattern = re.compile(rb"[\w)]\[0\](?![.\[\w])")
 
     def find(self, file: FileModel) -> Iterator[Finding]:
         """Yield reads of element 0 of 0-dim tensors."""
