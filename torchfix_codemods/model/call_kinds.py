@@ -70,6 +70,9 @@ def output(kinds: Kinds, module: Fact) -> Fact | None:
         fact = _layer_output(kinds, module)
     else:
         fact = None
+    if fact is not None and fact.kind is Kind.SCALAR_TENSOR and module.wrapped:
+        # DataParallel gathers one value from each device.
+        fact = TENSOR
     return fact.likely() if fact and not module.proven else fact
 
 
@@ -95,7 +98,7 @@ def _is_reduced(call: ast.Call) -> bool:
             return False
         if keyword.arg == "reduce" and not (isinstance(keyword.value, ast.Constant) and keyword.value.value is True):
             return False
-    return not any(isinstance(argument, ast.Starred) for argument in call.args)
+    return not any(isinstance(a, ast.Starred) or (isinstance(a, ast.Constant) and a.value in {False, "none"}) for a in call.args)
 
 
 def _library(kinds: Kinds, call: ast.Call, name: str) -> Fact | None:
@@ -191,7 +194,8 @@ def _tensor_method(kinds: Kinds, call: ast.Call, owner: Fact, name: str) -> Fact
 def element_of_call(kinds: Kinds, call: ast.Call, index: int | None, rest: tuple[int | None, ...]) -> Fact | None:
     """What a part of a call's result is: pairs, recurrent layers, tuples returned by functions of this file."""
     fact = kinds.fact(call)
-    if fact is PAIR or (isinstance(call.func, ast.Attribute) and call.func.attr in {"split", "chunk", "unbind"} and fact is SEQUENCE):
+    splits = isinstance(call.func, ast.Attribute) and call.func.attr in {"split", "chunk", "unbind"}
+    if fact is not None and (fact.kind is Kind.PAIR or (splits and fact.kind is Kind.SEQUENCE)):
         return TENSOR if not rest else None
     functions = kinds.functions.targets(call)
     receiver = kinds.fact(call.func) if not functions else None

@@ -7,7 +7,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from . import torch_api as api
-from .facts import PAIR, TENSORS, Kind
+from .facts import TENSORS, Kind
 from .flow import Form
 from .index import FUNCTIONS
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .kinds import Kinds
 
 _CALLER_DEPTH = 4
+_MAY_BE_TRACKED = TENSORS | {Kind.PAIR, Kind.UNDECIDED}
 _WITHOUT_PARAMETERS = frozenset(
     f"torch.nn.{name}"
     for name in """
@@ -118,7 +119,7 @@ class Gradients:
             return self._sequence(node)
         if isinstance(node, ast.Name):
             return self._name(node)
-        if fact is not PAIR and fact and fact.kind not in TENSORS and fact.kind is not Kind.UNDECIDED:
+        if fact and fact.kind not in _MAY_BE_TRACKED:
             return False
         if isinstance(node, ast.Call):
             return self._call(node)
@@ -152,8 +153,12 @@ class Gradients:
                 values += call.args if isinstance(call, ast.Call) and method.attr in {"append", "extend", "insert"} else []
         return _any([self.tracked(value) if value is not None else None for value in values])
 
+    def _is_pair(self, node: ast.expr) -> bool:
+        fact = self._kinds.fact(node)
+        return fact is not None and fact.kind is Kind.PAIR
+
     def _subscript(self, node: ast.Subscript) -> bool | None:
-        if self._kinds.fact(node.value) is PAIR and isinstance(node.slice, ast.Constant) and node.slice.value == 1:
+        if self._is_pair(node.value) and isinstance(node.slice, ast.Constant) and node.slice.value == 1:
             return False
         return self.tracked(node.value)
 
@@ -167,7 +172,7 @@ class Gradients:
             return None
         if self.recording(binding) is Recording.OFF and not self._makes_leaf(value):
             return False
-        if path and self._kinds.fact(value) is PAIR:
+        if path and self._is_pair(value):
             return False if path[0] == 1 else self.tracked(value)
         return self.tracked(value)
 

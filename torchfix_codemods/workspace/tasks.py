@@ -62,7 +62,7 @@ class CheckTask:
     def text(self, path: str, raw: bytes) -> Checked | Failure:
         """Check a text as if it stood at `path`."""
         active = _active(self.rules, raw)
-        if not active:
+        if not active and not _concerns_us(raw):
             return Checked(path)
         source = _decoded(path, raw)
         if isinstance(source, Failure):
@@ -87,7 +87,7 @@ class RewriteTask:
 
     def text(self, path: str, raw: bytes) -> Rewrote | Failure:
         """Rewrite a text as if it stood at `path`."""
-        if not _active(self.rules, raw):
+        if not _active(self.rules, raw) and not _concerns_us(raw):
             return Rewrote(path, raw, raw)
         source = _decoded(path, raw)
         if isinstance(source, Failure):
@@ -119,6 +119,11 @@ def read(path: str) -> bytes | Failure:
 def _active(rules: Sequence[Rule], raw: bytes) -> list[Rule]:
     """The rules whose fixed strings all occur: for any other file the text alone decides, and it isn't even parsed."""
     return [rule for rule in rules if rule.may_find(raw)]
+
+
+def _concerns_us(raw: bytes) -> bool:
+    """Whether the file mentions torch: it is parsed then even when no rule can find anything, to tell when it can't be."""
+    return b"torch" in raw
 
 
 def _decoded(path: str, raw: bytes) -> Source | Failure:

@@ -84,7 +84,7 @@ class TorchLoadMapLocation(Rule):
             if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
                 continue
             location = next((k.value for k in call.keywords if k.arg == "map_location"), call.args[1] if len(call.args) > 1 else None)
-            if location is None and call.args and not _is_in_memory(file, call.args[0]):
+            if location is None and call.args and not _is_in_memory(file, call.args[0]) and not _has_a_branch_for_cpu(file, call):
                 yield self._missing(file, call)
             elif isinstance(location, ast.Lambda) and _is_identity(location):
                 message = "this lambda means map_location='cpu'; the plain form also works with mmap and weights_only"
@@ -109,6 +109,17 @@ def _is_in_memory(file: FileModel, node: ast.expr) -> bool:
         values = [file.flow.definition(b).value for b in file.names.bindings(node)]
         return any(isinstance(v, ast.Call) and file.qualified(v.func) == "io.BytesIO" for v in values)
     return isinstance(node, ast.Call) and file.qualified(node.func) == "io.BytesIO"
+
+
+def _has_a_branch_for_cpu(file: FileModel, call: ast.Call) -> bool:
+    """`if cuda: load(p) else: load(p, map_location=…)`: the author has thought of both machines."""
+    for ancestor in file.flow.ancestors(call):
+        if isinstance(ancestor, (ast.If, ast.IfExp)) and "cuda" in ast.unparse(ancestor.test):
+            other = ancestor.orelse if isinstance(ancestor.orelse, list) else [ancestor.orelse]
+            calls = (node for statement in other for node in ast.walk(statement) if isinstance(node, ast.Call))
+            if any(keyword.arg == "map_location" for other_call in calls for keyword in other_call.keywords):
+                return True
+    return False
 
 
 def _is_identity(node: ast.Lambda) -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from torchfix_codemods.rule import Finding
 
 _ENGINES = ("deepspeed", "colossalai", "smdistributed", "accelerate", "lightning", "pytorch_lightning", "ignite", "fairscale", "megatron")
-_ACCUMULATION = re.compile(r"%|sync_grad|boundary|accum|update_freq|\bsync\b", re.IGNORECASE)
+_CLEARS_BY_HAND = re.compile(r"\.(zero_|fill_|mul_)\([^()]*\)$")
 _HOOKS = (b"register_post_accumulate_grad_hook", b"dist_autograd", b"functional_call", b"fuse_backward", b"step_and_update_lr")
 
 
@@ -147,18 +147,18 @@ def _is_vetoed(file: FileModel, loop: Loop, backwards: list[Event], steps: list[
 def _clears_by_hand(file: FileModel) -> bool:
     """Gradients are set or zeroed somewhere in the file without zero_grad: who clears what isn't known."""
     return any(
-        isinstance(node.ctx, (ast.Store, ast.Del)) or file.source.code(file.flow.statement(node)).rstrip().endswith("zero_()")
+        isinstance(node.ctx, (ast.Store, ast.Del)) or _CLEARS_BY_HAND.search(file.source.code(file.flow.statement(node)).rstrip())
         for node in file.attributes("grad")
     )
 
 
 def _is_conditional(file: FileModel, step: Event, backwards: list[Event], loop: Loop) -> bool:
-    """A step that happens only every so often, while each iteration runs backward: gradients are meant to add up."""
+    """A step that happens only under a condition, while each iteration runs backward: gradients are meant to add up."""
     for ancestor in file.flow.ancestors(step.node):
         if ancestor is loop:
             return False
-        if isinstance(ancestor, ast.If) and _ACCUMULATION.search(ast.unparse(ancestor.test)):
-            return not all(any(a is ancestor for a in file.flow.ancestors(b.node)) for b in backwards)
+        if isinstance(ancestor, ast.If) and not all(any(a is ancestor for a in file.flow.ancestors(b.node)) for b in backwards):
+            return True
     return False
 
 
@@ -195,8 +195,8 @@ def _unclear(file: FileModel, loop: Loop, backwards: list[Event], steps: list[Ev
     for step in steps:
         if step.subject is None or not _is_known(file, step.subject):
             return f"`{names[0] if names else 'the optimizer'}` may be a wrapper that clears them itself"
-    if _given_away(file, loop, steps):
-        return "a function that isn't in this file receives the optimizer"
+    if _given_away(file, loop):
+        return "a function that isn't in this file receives the model or the optimizer"
     return ""
 
 
@@ -205,20 +205,27 @@ def _is_known(file: FileModel, optimizer: ast.expr) -> bool:
     fact = file.fact(optimizer)
     if fact is not None and fact.proven:
         return fact.kind is Kind.OPTIMIZER and not isinstance(fact.origin, ast.ClassDef)
-    if isinstance(optimizer, ast.Name):
-        return all(isinstance(b, ast.arg) for b in file.names.bindings(optimizer))
-    return False
+    if isinstance(optimizer, ast.Attribute):
+        definition = file.functions.class_of(optimizer.value)
+        values = file.classes.values(definition, optimizer.attr) if definition else []
+        return bool(values) and all(isinstance(value, ast.Name) and _is_known(file, value) for value in values)
+    return isinstance(optimizer, ast.Name) and all(isinstance(b, ast.arg) for b in file.names.bindings(optimizer))
 
 
-def _given_away(file: FileModel, loop: Loop, steps: list[Event]) -> bool:
-    subjects = {ast.dump(e.subject) for e in steps if e.subject is not None}
+def _given_away(file: FileModel, loop: Loop) -> bool:
+    """Whether a call whose code isn't shown gets the model or the optimizer: it may clear gradients."""
     for node in ast.walk(loop):
-        if isinstance(node, ast.Call) and not file.functions.targets(node):
-            name = file.qualified(node.func) or ""
-            passes = any(ast.dump(a) in subjects for a in node.args)
-            if passes and not name.startswith("torch.") and not any(e.happening is Happening.STEP for e in file.training.at(node)):
+        if isinstance(node, ast.Call) and not file.functions.targets(node) and not _is_harmless(file, node):
+            facts = [file.fact(argument) for argument in node.args]
+            if any(f is not None and f.kind in {Kind.MODULE, Kind.OPTIMIZER} for f in facts):
                 return True
     return False
+
+
+def _is_harmless(file: FileModel, call: ast.Call) -> bool:
+    """Functions of torch and Python, modules that are run, and steps of a scaler don't clear gradients."""
+    name = file.qualified(call.func) or ""
+    return name.startswith(("torch.", "builtins.", "numpy.")) or bool(file.training.at(call)) or file.fact(call.func) is not None
 
 
 def _target(file: FileModel, loop: Loop, backward: ast.Call | ast.stmt) -> ast.stmt:
@@ -226,6 +233,10 @@ def _target(file: FileModel, loop: Loop, backward: ast.Call | ast.stmt) -> ast.s
     statement = file.flow.statement(backward)
     while isinstance(parent := file.parent(statement), ast.With) and "scale_loss" in ast.unparse(parent.items[0]):
         statement = parent
+    inner = [other for other in file.flow.loops(backward) if loop in file.flow.loops(other)]
+    if inner:
+        # Several backwards for one step: cleared once, before the loop that runs them.
+        return inner[-1]
     if file.parent(statement) is not loop:
         return statement
     for candidate in loop.body:

@@ -93,7 +93,12 @@ def _backward_before(file: FileModel, block: list[ast.stmt], index: int) -> ast.
             if not isinstance(statement, (*_SIMPLE, ast.With)):
                 return None
             found = statement
-        elif not isinstance(statement, _SIMPLE) or _touches_gradient(statement) or happenings & {Happening.STEP, Happening.CLEAR}:
+        elif (
+            not isinstance(statement, _SIMPLE)
+            or _touches_gradient(statement)
+            or _may_use_gradients(file, statement)
+            or happenings & {Happening.STEP, Happening.CLEAR}
+        ):
             break
     return found if found is not None and not _touched_between(block, found, index) else None
 
@@ -104,10 +109,25 @@ def _touched_between(block: list[ast.stmt], first: ast.stmt, index: int) -> bool
     return any(_touches_gradient(s) or not isinstance(s, (*_SIMPLE, ast.With)) for s in between)
 
 
+def _may_use_gradients(file: FileModel, statement: ast.stmt) -> bool:
+    """Whether a call in a statement may read or set gradients: it gets the model or the optimizer, and isn't known for harmless."""
+    for node in own_nodes(statement):
+        if not isinstance(node, ast.Call) or file.training.at(node):
+            continue
+        functions = file.functions.targets(node)
+        if any(isinstance(inner, ast.Attribute) and inner.attr == "grad" for function in functions for inner in ast.walk(function)):
+            return True
+        unknown = not functions and not (file.qualified(node.func) or "").startswith(("torch.", "builtins."))
+        facts = [file.fact(argument) for argument in node.args] if unknown else []
+        if any(fact is not None and fact.kind in {Kind.MODULE, Kind.OPTIMIZER} for fact in facts):
+            return True
+    return False
+
+
 def _step_after(file: FileModel, block: list[ast.stmt], index: int) -> Event | None:
     """The step that follows in the same straight line; None when gradients are computed or set in between."""
     for statement in block[index + 1 :]:
-        if not isinstance(statement, _SIMPLE) or _touches_gradient(statement):
+        if not isinstance(statement, _SIMPLE) or _touches_gradient(statement) or _may_use_gradients(file, statement):
             return None
         events = list(file.training.events([statement]))
         if any(e.happening is Happening.BACKWARD for e in events):
