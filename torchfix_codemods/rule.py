@@ -83,6 +83,8 @@ class Rule(ABC):
 
     def finding(self, file: FileModel, node: ast.expr | ast.stmt, message: str, *edits: Edit, safety: Safety | None = None) -> Finding:
         """A finding at `node`; without edits it is a report, with edits its safety is the rule's unless told."""
+        if not file.is_located(node):
+            node, edits = file.flow.statement(node), ()
         span = file.source.span(node)
         level = Safety.REPORT if not edits else self.safety if safety is None else safety
         return Finding(self.name, span, file.source.position(span.start), message, level, edits)

@@ -112,7 +112,7 @@ class FileModel:
     @cached_property
     def roles(self) -> Roles:
         """Roles of functions."""
-        return Roles(self.kinds, self.training, self.source.path)
+        return Roles(self.kinds, self.training, self.backflow, self.source.path)
 
     def qualified(self, node: ast.AST) -> str | None:
         """The dotted name that an expression refers to through imports."""
@@ -143,6 +143,15 @@ class FileModel:
     def parent(self, node: ast.AST) -> ast.AST:
         """The node directly around another."""
         return self.index.parents[node]
+
+    def is_located(self, node: ast.expr | ast.stmt) -> bool:
+        """Whether the place that `ast` gives for a node is its own: before Python 3.12, inside some f-strings it is not."""
+        if not any(isinstance(ancestor, ast.JoinedStr) for ancestor in self.flow.ancestors(node)):
+            return True
+        try:
+            return ast.dump(ast.parse(f"({self.source.code(node)})", mode="eval").body) == ast.dump(node)
+        except (SyntaxError, ValueError, IndexError):
+            return False
 
     def spelling(self, qualified: str, at: ast.AST) -> str | None:
         """How to write a torch name at a place: through the alias that the file uses; None when `torch` is shadowed there.

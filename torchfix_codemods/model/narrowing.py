@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def narrowed(kinds: Kinds, name: ast.Name) -> Fact | None:
     """The fact that the tests around (or left before) a use prove; None without such a test."""
     for test in _passed_tests(kinds, name):
-        fact = _proves(kinds, test, name.id)
+        fact = _proves(kinds, test, name)
         if fact:
             return fact
     return None
@@ -49,13 +49,16 @@ def _guards(kinds: Kinds, statement: ast.stmt) -> Iterator[ast.expr]:
             yield earlier.test.operand  # type: ignore[attr-defined]
 
 
-def _proves(kinds: Kinds, test: ast.expr, name: str) -> Fact | None:
+def _proves(kinds: Kinds, test: ast.expr, name: ast.Name) -> Fact | None:
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
         return next((fact for value in test.values if (fact := _proves(kinds, value, name))), None)
     if not isinstance(test, ast.Call) or not test.args:
         return None
     subject = test.args[0]
-    if not isinstance(subject, ast.Name) or subject.id != name:
+    if not isinstance(subject, ast.Name) or subject.id != name.id:
+        return None
+    if set(kinds.flow.reaching(subject)) != set(kinds.flow.reaching(name)):
+        # The name was bound anew since the test.
         return None
     called = kinds.names.qualified(test.func)
     if called == "torch.is_tensor":

@@ -16,6 +16,7 @@ from .training import Happening, own_nodes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from .backflow import Backflow
     from .identity import Identity
     from .index import Function
     from .kinds import Kinds
@@ -65,8 +66,8 @@ class Evaluation:
 class Roles:
     """Roles of the functions of one file."""
 
-    def __init__(self, kinds: Kinds, training: Training, path: str) -> None:
-        self._kinds, self._training = kinds, training
+    def __init__(self, kinds: Kinds, training: Training, backflow: Backflow, path: str) -> None:
+        self._kinds, self._training, self._backflow = kinds, training, backflow
         self._in_tests = is_test_path(path)
         self._known: dict[ast.AST, Evaluation | None] = {}
 
@@ -140,6 +141,8 @@ class Roles:
     def _vetoes(self, function: Function, own: list[Event]) -> Iterator[str]:
         if any(e.happening in {Happening.BACKWARD, Happening.STEP} for e in self._training.events(function.body)):
             yield "trains"
+        if any(self._backflow.of_result(call) for call in self._kinds.functions.calls_to(function)):
+            yield "gives what a caller differentiates"
         if any(self._needs_gradient(node) for node in self._reachable(function)):
             yield "needs gradients"
         if any(self._is_optimizer(node) for node in ast.walk(function)):

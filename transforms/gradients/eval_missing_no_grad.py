@@ -96,7 +96,7 @@ class EvalMissingNoGrad(Rule):
                 yield self.finding(file, forward, message)
             return
         no_grad = file.spelling("torch.no_grad", function)
-        if no_grad is None or any(file.backflow.of_result(call) for call in file.functions.calls_to(function)):
+        if no_grad is None:
             return
         edits: list[Edit] = [
             AddDecorator(file.source.span(function), f"{no_grad}()"),
