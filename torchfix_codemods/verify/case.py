@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -14,8 +14,15 @@ else:
 from .contract import Contract, read_contract
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
+
+
+class FixtureError(Exception):
+    """A fixture that isn't one; the text names the file, the mistake, and what is expected."""
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,36 +51,52 @@ class Case:
         """Whether the rule must change the code."""
         return self.after is not None
 
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the rule must find nothing at all."""
+        return not self.is_rewrite and not self.reports
+
 
 def cases(fixtures: Path, rule: str) -> list[Case]:
-    """The cases of a rule, by name; raises `ValueError` for a folder that is none."""
+    """The cases of a rule, by name; raises `FixtureError` for a folder that is none."""
     folder = fixtures / rule
     if not folder.is_dir():
         return []
-    return [_case(folder, place) for place in sorted(folder.iterdir()) if place.is_dir() and not place.name.startswith(("_", "."))]
+    places = sorted(place for place in folder.iterdir() if place.is_dir() and not place.name.startswith(("_", ".")))
+    return [_case(folder, place) for place in places]
 
 
 def _case(folder: Path, place: Path) -> Case:
-    before, after, contract, reports = (place / name for name in ("before.py", "after.py", "contract.toml", "report.toml"))
+    before, after, contract, reports, harness = (
+        *(place / name for name in ("before.py", "after.py", "contract.toml", "report.toml")),
+        folder / "harness.py",
+    )
     if not before.exists():
-        raise ValueError(f"{place}: before.py is missing")
+        raise FixtureError(f"{place}: before.py is missing; it holds the code that the rule reads")
     if after.exists() != contract.exists():
-        raise ValueError(f"{place}: after.py and contract.toml belong together")
+        raise FixtureError(f"{place}: after.py and contract.toml belong together; a refusal has neither")
+    if after.exists() and (reports.exists() or not harness.exists()):
+        raise FixtureError(f"{place}: a rewrite needs {harness.name} in the folder of its rule, and has no report.toml")
     return Case(
         folder.name,
         place.name,
-        folder / "harness.py",
+        harness,
         before,
         after if after.exists() else None,
-        read_contract(_toml(contract)) if contract.exists() else None,
-        _reports(_toml(reports)) if reports.exists() else (),
+        _read(contract, read_contract) if contract.exists() else None,
+        _read(reports, _reports) if reports.exists() else (),
     )
 
 
-def _toml(path: Path) -> Mapping[str, Any]:
-    data: Mapping[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-    return data
+def _read(path: Path, build: Callable[[Mapping[str, Any]], T]) -> T:
+    try:
+        return build(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
+        raise FixtureError(f"{path}: {error}") from error
 
 
 def _reports(data: Mapping[str, Any]) -> tuple[Report, ...]:
-    return tuple(Report(entry["line"], entry["says"]) for entry in data["findings"])
+    entries = data.get("findings", [])
+    if not entries or any(set(entry) != {"line", "says"} for entry in entries):
+        raise ValueError('report.toml lists findings = [{ line = 1, says = "a part of the message" }]')
+    return tuple(Report(entry["line"], entry["says"]) for entry in entries)

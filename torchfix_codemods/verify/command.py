@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..output.table import print_table
 from ..output.text import count
-from .case import Case, cases
+from .case import Case, FixtureError, cases
 from .contract import Side, Verdict, judge
 
 if TYPE_CHECKING:
@@ -44,14 +45,18 @@ class Row:
 
 
 def run(rules: Sequence[Rule], device: str, fixtures: Path, tool: Tool) -> int:
-    """Prove the rules on the devices that are there; 1 when a promise is broken."""
-    rows = [row for rule in rules for row in _prove(rule, device, fixtures, tool)]
+    """Prove the rules on the devices that are there; 1 when a promise is broken, 2 when a fixture can't be read."""
+    try:
+        rows = [row for rule in rules for row in _prove(rule, device, fixtures, tool)]
+    except FixtureError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     columns = ("rule", "case", "device", "observation", "before", "after", "promised", "verdict")
     print_table(columns, [tuple(getattr(row, name) for name in columns) for row in rows])
     breaches = sum(row.verdict.startswith("BREACH") for row in rows)
     unverified = sum(row.verdict == "not verified" for row in rows)
     held = sum(row.verdict == "holds" for row in rows)
-    print(f"{count(held, 'promise')} kept, {count(breaches, 'breach')}, {unverified} not verified.")
+    print(f"{count(held, 'promise')} kept, {breaches} broken, {unverified} not verified.")
     return 1 if breaches else 0
 
 
@@ -60,11 +65,26 @@ def _prove(rule: Rule, device: str, fixtures: Path, tool: Tool) -> Iterator[Row]
     if not found:
         yield Row(rule.name, "", "", "cases", "", "", "at least one", "BREACH: the rule has no fixtures")
     for case in found:
-        problem = text_problem(rule, case, tool)
-        what = "text of the rewrite" if case.is_rewrite else "reports" if case.reports else "silence"
-        yield Row(rule.name, case.name, "", what, "", "", "", f"BREACH: {problem}" if problem else "holds")
         if case.is_rewrite:
+            yield _text_row(rule, case, tool)
             yield from _executed(case, device)
+    yield from _counted(rule, "refusal", "silent", [case for case in found if case.is_refusal], tool)
+    yield from _counted(rule, "report", "made", [case for case in found if case.reports], tool)
+
+
+def _text_row(rule: Rule, case: Case, tool: Tool) -> Row:
+    problem = text_problem(rule, case, tool)
+    what = "text of the rewrite" if case.is_rewrite else "reports" if case.reports else "silence"
+    return Row(rule.name, case.name, "", what, "", "", "", f"BREACH: {problem}" if problem else "holds")
+
+
+def _counted(rule: Rule, noun: str, outcome: str, found: list[Case], tool: Tool) -> Iterator[Row]:
+    """One row for each case that is wrong, and one for all that are right."""
+    rows = [_text_row(rule, case, tool) for case in found]
+    yield from (row for row in rows if row.verdict != "holds")
+    right = sum(row.verdict == "holds" for row in rows)
+    if right:
+        yield Row(rule.name, count(right, noun), "", outcome, "", "", "", "holds")
 
 
 def text_problem(rule: Rule, case: Case, tool: Tool, after: Path | None = None) -> str:
@@ -76,6 +96,8 @@ def text_problem(rule: Rule, case: Case, tool: Tool, after: Path | None = None) 
     expected = (after or case.after or case.before).read_bytes()
     if tool.rewrite(rule, case.before, True) != expected:
         return "the rewrite is not after.py"
+    if case.after and tool.rewrite(rule, case.after, True) != expected:
+        return "a second rewrite changes the code again"
     fixed_safely = tool.rewrite(rule, case.before, False) == expected
     if fixed_safely == case.contract.unsafe:
         return "fixed as safe, but the contract says unsafe" if fixed_safely else "not fixed as safe"
@@ -113,7 +135,7 @@ def execute(case: Case, device: str, before: Path | None = None, after: Path | N
     if device == "cuda" and not execution.has_cuda():
         return None
     sides: list[Side] = [execution.observe(case, code, device) for code in (before or case.before, after or case.after)]
-    return judge(case.contract, *sides)
+    return judge(case.contract.on(device), *sides)
 
 
 def _row(case: Case, device: str, verdict: Verdict) -> Row:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 _NOTHING = object()
 RELATIONS = ("same", "less", "more")
+DEVICES = ("cpu", "cuda")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,8 @@ class Promise:
     """Equal but for this absolute and relative tolerance."""
     before: object = _NOTHING
     after: object = _NOTHING
+    device: str = ""
+    """The only device on which it is observed; every one when empty."""
 
     @property
     def text(self) -> str:
@@ -38,6 +41,11 @@ class Promise:
         """Whether before and after are promised to be equal."""
         return self.relation == "same" or self.close is not None
 
+    @property
+    def is_of_new_code(self) -> bool:
+        """Whether only the new code can be observed, since the old one raises."""
+        return self.after is not _NOTHING and self.before is _NOTHING and not self.relation and self.close is None
+
 
 @dataclass(frozen=True, slots=True)
 class Contract:
@@ -48,6 +56,10 @@ class Contract:
     seed: int = 0
     unsafe: bool = False
     """Whether the fix of this case is one of those that need `--unsafe-fixes`."""
+
+    def on(self, device: str) -> Contract:
+        """What is promised on one device."""
+        return replace(self, promises={name: promise for name, promise in self.promises.items() if promise.device in {"", device}})
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +87,25 @@ def read_contract(data: Mapping[str, Any]) -> Contract:
     unknown = set(data) - {"devices", "seed", "unsafe", "promises"}
     if unknown:
         raise ValueError(f"unknown keys in a contract: {', '.join(sorted(unknown))}")
+    if not data.get("promises"):
+        raise ValueError("a contract needs a table [promises] with at least one promise")
+    devices = tuple(data.get("devices", ("cpu",)))
+    if not devices or set(devices) - set(DEVICES):
+        raise ValueError(f"devices is a list of {', '.join(DEVICES)}")
     promises = {name: _promise(name, value) for name, value in data["promises"].items()}
-    return Contract(promises, tuple(data.get("devices", ("cpu",))), data.get("seed", 0), data.get("unsafe", False))
+    return Contract(promises, devices, data.get("seed", 0), data.get("unsafe", False))
 
 
 def _promise(name: str, value: object) -> Promise:
-    if isinstance(value, str):
-        if value not in RELATIONS:
-            raise ValueError(f"{name}: a promise is one of {', '.join(RELATIONS)}, or a table")
-        return Promise(relation=value)
-    if not isinstance(value, dict) or set(value) - {"relation", "close", "before", "after"}:
-        raise ValueError(f"{name}: a promise has relation, close, before and after, and nothing else")
-    return Promise(**value)
+    table = {"relation": value} if isinstance(value, str) else value
+    if not isinstance(table, dict) or not table or set(table) - {"relation", "close", "before", "after", "device"}:
+        raise ValueError(f"{name}: a promise has relation, close, before, after and device, and nothing else")
+    promise = Promise(**table)
+    if promise.relation not in {"", *RELATIONS}:
+        raise ValueError(f"{name}: a relation promised is one of {', '.join(RELATIONS)}, not {promise.relation!r}")
+    if promise.device not in {"", *DEVICES}:
+        raise ValueError(f"{name}: the device of a promise is one of {', '.join(DEVICES)}, not {promise.device!r}")
+    return promise
 
 
 def judge(contract: Contract, before: Side, after: Side) -> list[Verdict]:
@@ -120,13 +139,7 @@ def _breaches(promise: Promise, before: object, after: object) -> Iterator[str]:
             yield f"{name} is {_shown(seen)!r}"
     if promise.before is not _NOTHING and promise.after is not _NOTHING and equal(before, after):
         yield "promised to change, but did not"
-    if (
-        promise.before is _NOTHING
-        and promise.after is not _NOTHING
-        and not promise.relation
-        and promise.close is None
-        and before is not _NOTHING
-    ):
+    if promise.is_of_new_code and before is not _NOTHING:
         yield "promised for the new code alone, but the old one gives it too"
     if promise.keeps_value and not equal(before, after, promise.close or 0.0):
         yield "changed"

@@ -8,15 +8,17 @@ import importlib.util
 import io
 import os
 import pickle
+import random
 import runpy
 import selectors
 import signal
+import struct
 import sys
 import tempfile
 import time
 import traceback
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 TIMEOUT = 60.0
 """Seconds that one side may take."""
+_LENGTH = struct.Struct("=Q")
+"""Stands before the result that a child sends."""
 
 
 class Program:
@@ -69,16 +73,24 @@ def observe(case: Case, code: Path, device: str, timeout: float = TIMEOUT) -> Si
 
 
 def _observe(case: Case, code: Path, device: str, seed: int) -> dict[str, object]:
+    _prepare(device, seed)
     harness = load_module(case.harness, "harness")
     function = getattr(harness, case.name.replace("-", "_"), None) or harness.observe
-    torch.set_num_threads(1)
-    torch.manual_seed(seed)
-    warnings.simplefilter("ignore")
     try:
         seen: Mapping[str, object] = function(Program(code), device)
     except Exception as error:  # noqa: BLE001  # what the user's code raises is an observation
         return {"raises": type(error).__name__}
     return {"raises": "nothing", **{name: plain(value) for name, value in seen.items()}}
+
+
+def _prepare(device: str, seed: int) -> None:
+    """Make a run repeatable; on the device `cpu` it sees no GPU, whatever the machine has."""
+    if device == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    torch.set_num_threads(1)
+    torch.manual_seed(seed)
+    random.seed(seed)
+    warnings.simplefilter("ignore")
 
 
 def plain(value: object) -> object:
@@ -108,12 +120,17 @@ def in_child(function: Callable[[], dict[str, object]], timeout: float) -> Side:
             _child(function, folder, writer)
         os.close(writer)
         data, in_time = _read(reader, timeout)
-        if not in_time:
-            os.killpg(child, signal.SIGKILL)
+        _end(child)
         _, status = os.waitpid(child, 0)
     if not in_time:
         return Side(failure=f"took more than {timeout:g} seconds")
     return _side(data, os.waitstatus_to_exitcode(status))
+
+
+def _end(child: int) -> None:
+    """Kill what is left of a child: itself when it is late, and the processes that it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
 
 
 def _child(function: Callable[[], dict[str, object]], folder: str, writer: int) -> None:
@@ -121,29 +138,32 @@ def _child(function: Callable[[], dict[str, object]], folder: str, writer: int) 
     try:
         os.setpgid(0, 0)
         os.chdir(folder)
-        with contextlib.redirect_stdout(io.StringIO()):
-            result: Any = function()
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            result = pickle.dumps(function())
     except BaseException:  # noqa: BLE001  # told to the parent, whatever it is
-        result = traceback.format_exc(limit=-3)
+        result = pickle.dumps(traceback.format_exc(limit=-3))
     try:
         with os.fdopen(writer, "wb") as pipe:
-            pickle.dump(result, pipe)
+            pipe.write(_LENGTH.pack(len(result)) + result)
     finally:
         os._exit(0)
 
 
 def _read(reader: int, timeout: float) -> tuple[bytes, bool]:
-    """All that a child writes, and whether it came in time."""
+    """What a child writes, and whether it came in time; less than was announced when the child died."""
     deadline = time.monotonic() + timeout
-    chunks: list[bytes] = []
+    data = b""
     with selectors.DefaultSelector() as selector, os.fdopen(reader, "rb", buffering=0) as pipe:
         selector.register(pipe, selectors.EVENT_READ)
-        while selector.select(max(0.0, deadline - time.monotonic())):
-            chunk = pipe.read(65536)
+        # Waiting for the end of the pipe would be waiting for all processes that the child has started.
+        while len(data) < _LENGTH.size or len(data) < _LENGTH.size + _LENGTH.unpack_from(data)[0]:
+            if not selector.select(max(0.0, deadline - time.monotonic())):
+                return b"", False
+            chunk = pipe.read(1 << 20)
             if not chunk:
-                return b"".join(chunks), True
-            chunks.append(chunk)
-    return b"", False
+                return b"", True
+            data += chunk
+    return data[_LENGTH.size :], True
 
 
 def _side(data: bytes, status: int) -> Side:

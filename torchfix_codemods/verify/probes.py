@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+import pickletools
+import warnings
+import zipfile
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.serialization
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from torch import Tensor, nn
@@ -71,6 +74,11 @@ def parameters(module: nn.Module) -> list[Any]:
     return [parameter.detach().cpu().tolist() for parameter in module.parameters()]
 
 
+def gradients(module: nn.Module) -> list[Any]:
+    """The gradients of all parameters; None where there is none."""
+    return [None if parameter.grad is None else parameter.grad.cpu().tolist() for parameter in module.parameters()]
+
+
 def versions(tensors: Iterable[Tensor]) -> int:
     """How many writes autograd has counted."""
     return sum(tensor._version for tensor in tensors)  # noqa: SLF001  # there is no public name
@@ -99,6 +107,28 @@ def loads_weights_only(path: str | Path) -> bool:
     return True
 
 
-def peak_memory(device: str) -> int:
-    """The most bytes that tensors took on a GPU so far; 0 on a CPU."""
-    return torch.cuda.max_memory_allocated() if device == "cuda" else 0
+def classes_in(path: str | Path) -> list[str]:
+    """The classes of modules that a file needs in order to be loaded; none when it holds tensors and plain values alone."""
+    with zipfile.ZipFile(path) as archive:
+        name = next(name for name in archive.namelist() if name.endswith("data.pkl"))
+        names = [argument for opcode, argument, _ in pickletools.genops(archive.read(name)) if opcode.name == "GLOBAL"]
+    plain = ("__builtin__ ", "collections ", "torch ", "torch._utils ", "torch.storage ")
+    return sorted({str(name).replace(" ", ".") for name in names if not str(name).startswith(plain)})
+
+
+@contextlib.contextmanager
+def warned() -> Iterator[list[str]]:
+    """Gathers the categories of the warnings that are given inside."""
+    categories: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield categories
+    categories += [warning.category.__name__ for warning in caught]
+
+
+def peak_memory(function: Callable[[], object]) -> int:
+    """The most bytes that a call took on the GPU, beyond those that were taken before it."""
+    torch.cuda.reset_peak_memory_stats()
+    already = int(torch.cuda.memory_allocated())
+    function()
+    return int(torch.cuda.max_memory_allocated()) - already
