@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from torchfix_codemods.rule import Category, Rule, Safety
@@ -81,6 +83,12 @@ def test_everything_holds(prove):
         "some-rule 1 report made holds",
         "5 promises kept, 0 broken, 1 not verified.",
     ]
+
+
+def test_fixtures_can_be_named_from_the_current_folder(fixtures, capsys, monkeypatch):
+    monkeypatch.chdir(fixtures.parent)
+    assert run([SomeRule()], "cpu", Path(fixtures.name), GOOD) == 0
+    assert "5 promises kept" in capsys.readouterr().out
 
 
 def test_a_device_can_be_chosen(prove):

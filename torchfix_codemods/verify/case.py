@@ -59,7 +59,7 @@ class Case:
 
 def cases(fixtures: Path, rule: str) -> list[Case]:
     """The cases of a rule, by name; raises `FixtureError` for a folder that is none."""
-    folder = fixtures / rule
+    folder = (fixtures / rule).resolve()  # each side runs in a folder of its own
     if not folder.is_dir():
         return []
     places = sorted(place for place in folder.iterdir() if place.is_dir() and not place.name.startswith(("_", ".")))
