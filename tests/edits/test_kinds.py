@@ -201,6 +201,12 @@ def test_wrap_and_change_inside_one_group():
     assert code.edited(*edits) == "for p in ps:\n    with w():\n        p.zero_()\n"
 
 
+def test_wrap_takes_a_line_of_several_statements_whole():
+    code = Code("def f():\n    a(1); b(2)  # both\n    c()\n")
+    assert code.edited(WrapInWith(code["a(1)"], code["b(2)"], "w()")) == "def f():\n    with w():\n        a(1); b(2)  # both\n    c()\n"
+    assert "shares its line" in code.refusal(WrapInWith(code["b(2)"], code["b(2)"], "w()"))
+
+
 def test_wrap_in_try_takes_the_comment_that_ends_the_block_inside():
     code = Code("def f():\n    a()\n    return b()\n    # the end\n")
     expected = "def f():\n    m.eval()\n    try:\n        a()\n        return b()\n        # the end\n    finally:\n        m.train(w)\n"

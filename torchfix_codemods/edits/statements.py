@@ -84,12 +84,20 @@ def wrap_in_try(
 
 
 def _split(entries: list[Entry], first: cst.CSTNode, last: cst.CSTNode) -> tuple[list[Entry], list[Entry], list[Entry]]:
-    start, end = _place(entries, first), _place(entries, last) + 1
+    start, end = _edge(entries, first, 0), _edge(entries, last, -1) + 1
     return entries[:start], entries[start:end], entries[end:]
 
 
 def _block(entries: Sequence[Entry], unit: str) -> cst.IndentedBlock:
     return cst.IndentedBlock(body=[entry.current for entry in entries], indent=unit)
+
+
+def _edge(entries: list[Entry], node: cst.CSTNode, end: int) -> int:
+    """The place of the statement that begins (0) or ends (-1) a wrapped run: it may share its line with others of the run."""
+    for place, entry in enumerate(entries):
+        if isinstance(entry.original, cst.SimpleStatementLine) and entry.original.body[end] is node:
+            return place
+    return _place(entries, node)
 
 
 def _place(entries: list[Entry], node: cst.CSTNode) -> int:

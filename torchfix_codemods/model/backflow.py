@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from .index import FUNCTIONS
-from .training import Happening
+from .training import Happening, own_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -45,8 +45,7 @@ class Backflow:
         return bool(names) and self._in_function(call, names, depth)
 
     def _in_function(self, at: ast.AST, names: set[str], depth: int, region: ast.AST | None = None) -> bool:
-        region = region or self._kinds.flow.function(at) or self._kinds.index.module
-        nodes = list(ast.walk(region))
+        nodes = list(ast.walk(region)) if region is not None else self._nodes_around(at)
         grown = True
         while grown:
             before = len(names)
@@ -64,6 +63,13 @@ class Backflow:
             return True
         returns = [n for n in nodes if isinstance(n, (ast.Return, ast.Yield)) and n.value and _mentions(n.value, names, self._leaves)]
         return any(self._returns_to_backward(node, depth) for node in returns)
+
+    def _nodes_around(self, at: ast.AST) -> list[ast.AST]:
+        """The code that shares local names with a place: its function, or the statements of the module outside functions."""
+        function = self._kinds.flow.function(at)
+        if function is not None:
+            return list(ast.walk(function))
+        return [node for statement in self._kinds.index.module.body for node in own_nodes(statement)]
 
     def _differentiates(self, node: ast.AST, names: set[str]) -> bool:
         if isinstance(node, ast.Call):

@@ -7,11 +7,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from . import torch_api as api
+from .arithmetic import arithmetic, tensor_attribute
 from .call_kinds import called, element_of_call
 from .definition_kinds import augmented, defined
-from .facts import NUMBER, OTHER, PARAMETER, SCALAR, SEQUENCE, TENSOR, TEXT, UNDECIDED, Fact, Kind, join
+from .facts import NUMBER, OTHER, PARAMETER, SEQUENCE, TENSOR, TEXT, UNDECIDED, Fact, Kind, join
 from .flow import Form
 from .narrowing import narrowed
+from .usage import TELLING_METHODS, used_nearby
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,7 +100,9 @@ class Kinds:
         bindings = self.flow.reaching(node)
         facts = [defined(self, binding) for binding in bindings]
         fact = join(facts) if facts else None
-        return fact if fact is not None and fact.proven else narrowed(self, node) or fact
+        if fact is not None and fact.proven:
+            return fact
+        return narrowed(self, node) or (used_nearby(self, node) if bindings else None) or fact
 
     def uses(self, function: Function, name: str) -> list[ast.Name]:
         """The places where a function (or what is nested in it) reads its own local `name`."""
@@ -112,6 +116,25 @@ class Kinds:
             if scope is not None:
                 uses.setdefault((scope, name.id), []).append(name)
         return uses
+
+    def same_reads(self, node: ast.Name | ast.Attribute) -> list[ast.expr]:
+        """Every read that is written like this one; empty for most, at once: those on which no telling method is called."""
+        return self._telling.get(_key(node), [])
+
+    @cached_property
+    def _telling(self) -> dict[tuple[str, ...], list[ast.expr]]:
+        told = {
+            _key(call.func.value)
+            for call in self.index.all(ast.Call)
+            if isinstance(call.func, ast.Attribute) and call.func.attr in TELLING_METHODS
+        }
+        reads: dict[tuple[str, ...], list[ast.expr]] = {}
+        nodes: list[ast.Name | ast.Attribute] = [*self.index.all(ast.Name), *self.index.all(ast.Attribute)]
+        for node in nodes:
+            key = _key(node) if isinstance(node.ctx, ast.Load) else ()
+            if key and key in told:
+                reads.setdefault(key, []).append(node)
+        return reads
 
     def reads(self, name: str) -> list[ast.Name]:
         """Every read of a name in the file, whatever it refers to."""
@@ -134,11 +157,15 @@ class Kinds:
     def _attribute(self, node: ast.Attribute) -> Fact | None:
         if self.names.qualified(node):
             return None
-        owner = self.fact(node.value)
+        fact = self._attribute_of(self.fact(node.value), node)
+        unknown = fact is None or not fact.proven
+        return (used_nearby(self, node) or fact) if unknown and isinstance(node.value, ast.Name) else fact
+
+    def _attribute_of(self, owner: Fact | None, node: ast.Attribute) -> Fact | None:
         if owner is None or owner is UNDECIDED:
             return owner
         if owner.is_tensor:
-            return _tensor_attribute(owner, node.attr)
+            return tensor_attribute(owner, node.attr)
         if isinstance(owner.origin, ast.ClassDef):
             fact = self.classes.attribute(self, owner.origin, node.attr)
             if fact is not None:
@@ -157,7 +184,7 @@ class Kinds:
         return called(self, node)
 
     def _binary(self, node: ast.BinOp) -> Fact | None:
-        return _arithmetic(self.fact(node.left), self.fact(node.right))
+        return arithmetic(self.fact(node.left), self.fact(node.right))
 
     def _unary(self, node: ast.UnaryOp) -> Fact | None:
         fact = self.fact(node.operand)
@@ -168,7 +195,7 @@ class Kinds:
     def _compare(self, node: ast.Compare) -> Fact | None:
         if len(node.ops) != 1 or isinstance(node.ops[0], (ast.Is, ast.IsNot, ast.In, ast.NotIn)):
             return NUMBER
-        return _arithmetic(self.fact(node.left), self.fact(node.comparators[0]))
+        return arithmetic(self.fact(node.left), self.fact(node.comparators[0]))
 
     def _subscript(self, node: ast.Subscript) -> Fact | None:
         owner = self.fact(node.value)
@@ -224,39 +251,18 @@ class Kinds:
         return defined(self, node)
 
 
+def _key(node: ast.expr) -> tuple[str, ...]:
+    """How a name or `name.attribute` is written."""
+    if isinstance(node, ast.Name):
+        return (node.id,)
+    return (node.value.id, node.attr) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) else ()
+
+
 def _constant_index(node: ast.expr) -> int | None:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         inner = _constant_index(node.operand)
         return None if inner is None else -inner
     return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
-
-
-def _tensor_attribute(owner: Fact, name: str) -> Fact | None:
-    if name in {"data", "grad"}:
-        result = SCALAR if owner.kind is Kind.SCALAR_TENSOR else TENSOR
-    elif name in {"T", "mT", "H", "mH", "real", "imag"}:
-        result = TENSOR
-    else:
-        return OTHER if name in {"shape", "device", "dtype", "requires_grad", "grad_fn", "is_leaf", "is_cuda"} else None
-    return result if owner.proven else result.likely()
-
-
-def _arithmetic(left: Fact | None, right: Fact | None) -> Fact | None:
-    if left is UNDECIDED or right is UNDECIDED:
-        return right if left is UNDECIDED else left
-    if left is None or right is None:
-        known = left or right
-        # Whatever stands on the left may define the operator itself; a tensor there is sure to give a tensor.
-        return None if known is None or not known.is_tensor else TENSOR if known is left and known.proven else TENSOR.likely()
-    if left.kind is Kind.TEXT:
-        return TEXT
-    kinds = {left.kind, right.kind}
-    if kinds == {Kind.NUMBER}:
-        return NUMBER
-    if not kinds <= {Kind.NUMBER, Kind.TENSOR, Kind.SCALAR_TENSOR, Kind.PARAMETER}:
-        return None
-    scalar = kinds <= {Kind.SCALAR_TENSOR, Kind.NUMBER}
-    return Fact(Kind.SCALAR_TENSOR if scalar else Kind.TENSOR, proven=left.proven and right.proven)
 
 
 _HANDLERS: dict[type[ast.AST], Callable[[Kinds, Any], Fact | None]] = {

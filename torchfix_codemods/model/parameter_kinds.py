@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from . import torch_api as api
 from .facts import PARAMETER, TENSOR, Fact, Kind, join
+from .usage import used_as
 
 if TYPE_CHECKING:
     from .index import Function
@@ -19,8 +20,6 @@ _MODEL_NAME = re.compile(
 )
 _OPTIMIZER_NAME = re.compile(r"(^|_)(opt|optim|optimizer|solver)(_?\w{1,2})?$", re.IGNORECASE)
 _INIT_NAME = re.compile(r"(^|_)(init|initiali[sz]e|reset_parameters)", re.IGNORECASE)
-_MODULE_METHODS = frozenset({"eval", "train", "parameters", "state_dict", "named_parameters", "zero_grad"})
-_MODULE_ENTRIES = frozenset("forward generate inference encode decode sample loss".split())
 
 
 def parameter(kinds: Kinds, argument: ast.arg) -> Fact | None:
@@ -72,27 +71,7 @@ def _annotated(kinds: Kinds, _: Function, argument: ast.arg) -> Fact | None:
 
 
 def _used(kinds: Kinds, function: Function, argument: ast.arg) -> Fact | None:
-    """A parameter that is called, and on which a module's own methods are called, is a module."""
-    methods, is_called = set(), False
-    for use in kinds.uses(function, argument.arg):
-        parent = kinds.index.parents[use]
-        if isinstance(parent, ast.Call) and parent.func is use:
-            is_called = True
-        call = kinds.index.parents[parent] if isinstance(parent, ast.Attribute) else None
-        if isinstance(parent, ast.Attribute) and isinstance(call, ast.Call) and call.func is parent and not _has_text(call):
-            methods.add(parent.attr)
-    if methods & _MODULE_METHODS and (is_called or methods & _MODULE_ENTRIES):
-        return Fact(Kind.MODULE)
-    if methods & {"parameters", "named_parameters"} and methods & {"eval", "train", "state_dict", "load_state_dict"}:
-        return Fact(Kind.MODULE)
-    if {"zero_grad", "step"} <= methods and "parameters" not in methods:
-        return Fact(Kind.OPTIMIZER)
-    return None
-
-
-def _has_text(call: ast.Call) -> bool:
-    """A data frame has `eval("expression")`: with a text it isn't a module's method."""
-    return any(isinstance(a, (ast.JoinedStr, ast.Constant)) and not isinstance(getattr(a, "value", 0), (bool, int)) for a in call.args)
+    return used_as(kinds, kinds.uses(function, argument.arg))
 
 
 def _passed(kinds: Kinds, function: Function, argument: ast.arg) -> Fact | None:

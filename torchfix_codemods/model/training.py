@@ -37,7 +37,7 @@ class Happening(Enum):
     EVAL = auto()
     TRAIN = auto()
     RESTORE = auto()
-    """`train(flag)`: the mode becomes what a variable says."""
+    """`train(flag)`, or `train()` and `eval()` in two branches: the mode becomes what a variable says."""
 
 
 class Event(NamedTuple):
@@ -147,17 +147,33 @@ class Training:
         return (Happening.CLEAR, None) if chain.endswith((".grad", ".grad.data")) else None
 
     def _eval(self, call: ast.Call, func: ast.Attribute) -> tuple[Happening, ast.expr | None] | None:
-        return (Happening.EVAL, func.value) if not call.args and not call.keywords and self._may_be_module(func.value) else None
+        if call.args or call.keywords or not self._may_be_module(func.value):
+            return None
+        return Happening.RESTORE if self._is_either(call, func, "train") else Happening.EVAL, func.value
 
     def _train(self, call: ast.Call, func: ast.Attribute) -> tuple[Happening, ast.expr | None] | None:
         if not self._may_be_module(func.value) or len(call.args) + len(call.keywords) > 1 or self._kinds.functions.targets(call):
             return None
         mode = call.args[0] if call.args else call.keywords[0].value if call.keywords else None
         if mode is None:
-            return Happening.TRAIN, func.value
+            return Happening.RESTORE if self._is_either(call, func, "eval") else Happening.TRAIN, func.value
         if isinstance(mode, ast.Constant):
             return (Happening.TRAIN if mode.value else Happening.EVAL), func.value
         return Happening.RESTORE, func.value
+
+    def _is_either(self, call: ast.Call, func: ast.Attribute, opposite: str) -> bool:
+        """Whether the call is one branch of `if flag: model.train() else: model.eval()`."""
+        wanted = f"{ast.unparse(func.value)}.{opposite}("
+        child: ast.AST = call
+        for ancestor in self._kinds.flow.ancestors(call):
+            if isinstance(ancestor, FUNCTIONS):
+                return False
+            if isinstance(ancestor, ast.If):
+                other = ancestor.orelse if child in ancestor.body else ancestor.body
+                if any(wanted in ast.unparse(statement) for statement in other):
+                    return True
+            child = ancestor
+        return False
 
     def _may_be_module(self, node: ast.expr) -> bool:
         fact = self._kinds.fact(node)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _TRAIN_MODE_ON_PURPOSE = re.compile(r"(?<![a-z])(mc|monte|carlo|dropout|swa|(re)?calib\w*|update_bn|bn_stat\w*)(?![a-z])", re.IGNORECASE)
 
+_SWITCHES = {Happening.EVAL, Happening.TRAIN, Happening.RESTORE}
+
 
 class EvalMissingEvalMode(Rule):
     """Evaluation that leaves the model in train mode.
@@ -118,7 +120,7 @@ def _models(evaluation: Evaluation) -> dict[str, ast.expr]:
 def _is_switched(file: FileModel, function: Function, models: list[ast.expr]) -> bool:
     """Whether the function, its callers or the construction of the model decide about its mode."""
     own = {e.happening for e in file.training.events(function.body)}
-    if own & {Happening.EVAL, Happening.TRAIN, Happening.RESTORE}:
+    if own & _SWITCHES:
         return True
     calls = file.functions.calls_to(function)
     if calls and all(_caller_switches(file, call) for call in calls):
@@ -131,9 +133,9 @@ def _caller_switches(file: FileModel, call: ast.Call, depth: int = 3) -> bool:
     caller = file.flow.function(call)
     body = caller.body if isinstance(caller, (ast.FunctionDef, ast.AsyncFunctionDef)) else file.tree.body
     events = [e for e in file.training.events(body) if e.node.lineno <= call.lineno and e.node is not call]
-    modes = [e.happening for e in events if e.happening in {Happening.EVAL, Happening.TRAIN}]
+    modes = [e.happening for e in events if e.happening in _SWITCHES]
     if modes:
-        return modes[-1] is Happening.EVAL
+        return modes[-1] is not Happening.TRAIN
     if not isinstance(caller, ast.FunctionDef) or not depth:
         return False
     calls = file.functions.calls_to(caller)

@@ -1,0 +1,46 @@
+"""What the code does with a value says what it is: nothing but a module has `parameters()`, `eval()` and is called."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from .facts import Fact, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .kinds import Kinds
+
+_MODULE_METHODS = frozenset({"eval", "train", "parameters", "state_dict", "named_parameters", "zero_grad"})
+TELLING_METHODS = _MODULE_METHODS | {"step"}
+_MODULE_ENTRIES = frozenset({"forward", "generate", "inference", "encode", "decode", "sample", "loss"})
+
+
+def used_as(kinds: Kinds, occurrences: Iterable[ast.expr]) -> Fact | None:
+    """What a value must be for all that is done with it; `occurrences` are the places where it is read."""
+    methods: set[str] = set()
+    is_called = False
+    for use in occurrences:
+        parent = kinds.index.parents[use]
+        if isinstance(parent, ast.Call) and parent.func is use:
+            is_called = True
+        call = kinds.index.parents[parent] if isinstance(parent, ast.Attribute) else None
+        if isinstance(parent, ast.Attribute) and isinstance(call, ast.Call) and call.func is parent and not _has_text(call):
+            methods.add(parent.attr)
+    if methods & _MODULE_METHODS and (is_called or methods & _MODULE_ENTRIES):
+        return Fact(Kind.MODULE)
+    if methods & {"parameters", "named_parameters"} and methods & {"eval", "train", "state_dict", "load_state_dict"}:
+        return Fact(Kind.MODULE)
+    return Fact(Kind.OPTIMIZER) if {"zero_grad", "step"} <= methods and "parameters" not in methods else None
+
+
+def used_nearby(kinds: Kinds, node: ast.Name | ast.Attribute) -> Fact | None:
+    """What the function around a name (or `self.name`) shows it to be, when nothing shows where it comes from."""
+    function = kinds.flow.function(node)
+    return used_as(kinds, [other for other in kinds.same_reads(node) if kinds.flow.function(other) is function])
+
+
+def _has_text(call: ast.Call) -> bool:
+    """A data frame has `eval("expression")`: with a text it isn't a module's method."""
+    return any(isinstance(a, (ast.JoinedStr, ast.Constant)) and not isinstance(getattr(a, "value", 0), (bool, int)) for a in call.args)
