@@ -157,6 +157,8 @@ def _unclear(file: FileModel, evaluation: Evaluation, models: dict[str, ast.expr
     facts = [file.fact(model) for model in models.values()]
     if not all(fact is not None and fact.proven and fact.kind is Kind.MODULE for fact in facts):
         return "if that is a torch module"
+    if "self" in models:
+        return "its callers decide about the mode of a module that runs itself"
     if not evaluation.names_itself and not file.functions.calls_to(function):
         return "if this is an evaluation"
     if isinstance(function, ast.AsyncFunctionDef) or is_generator(function):
