@@ -208,10 +208,8 @@ class Gradients:
         arguments = _any([self.tracked(argument) for argument in call.args])
         if isinstance(origin, str) and (origin in api.LOSS_LAYERS or origin in _WITHOUT_PARAMETERS):
             return arguments
-        holds = isinstance(origin, str) and (origin in api.PARAMETER_LAYERS or origin in api.RECURRENT_LAYERS)
-        own = isinstance(origin, ast.ClassDef) or origin == "torch.nn.Sequential"
-        # A container may be frozen or empty; without a sign of that its parameters record.
-        return True if proven and (holds or own) and not self._freezes else arguments or None
+        # A module may be frozen or empty; without a sign of that its parameters record.
+        return True if proven and not self._freezes else arguments or None
 
     @property
     def _freezes(self) -> bool:

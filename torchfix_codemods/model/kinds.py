@@ -12,8 +12,9 @@ from .call_kinds import called, element_of_call
 from .definition_kinds import augmented, defined
 from .facts import NUMBER, OTHER, PARAMETER, SEQUENCE, TENSOR, TEXT, UNDECIDED, Fact, Kind, join
 from .flow import Form
+from .index import FUNCTIONS
 from .narrowing import narrowed
-from .usage import TELLING_METHODS, used_nearby
+from .usage import TELLING_METHODS, used_as_tensor, used_nearby
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,7 +103,16 @@ class Kinds:
         fact = join(facts) if facts else None
         if fact is not None and fact.proven:
             return fact
-        return narrowed(self, node) or (used_nearby(self, node) if bindings else None) or fact
+        return narrowed(self, node) or self._shown_by_use(node, bindings) or fact
+
+    def _shown_by_use(self, node: ast.Name, bindings: list[ast.AST]) -> Fact | None:
+        if not bindings or any(isinstance(binding, (ast.alias, *FUNCTIONS, ast.ClassDef)) for binding in bindings):
+            return None
+        fact = used_nearby(self, node)
+        return fact or (TENSOR if self._is_assigned(bindings) and used_as_tensor(self, node) else None)
+
+    def _is_assigned(self, bindings: list[ast.AST]) -> bool:
+        return all(self.flow.definition(binding).form is Form.ASSIGNED for binding in bindings)
 
     def uses(self, function: Function, name: str) -> list[ast.Name]:
         """The places where a function (or what is nested in it) reads its own local `name`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from . import torch_api as api
 from .facts import Fact, Kind
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from .kinds import Kinds
 
 _MODULE_METHODS = frozenset({"eval", "train", "parameters", "state_dict", "named_parameters", "zero_grad"})
+_PAIR_FUNCTIONS = frozenset(f"torch.{name}" for name in api.PAIR_METHODS)
 TELLING_METHODS = _MODULE_METHODS | {"step"}
 _MODULE_ENTRIES = frozenset({"forward", "generate", "inference", "encode", "decode", "sample", "loss"})
 
@@ -39,6 +41,30 @@ def used_nearby(kinds: Kinds, node: ast.Name | ast.Attribute) -> Fact | None:
     """What the function around a name (or `self.name`) shows it to be, when nothing shows where it comes from."""
     function = kinds.flow.function(node)
     return used_as(kinds, [other for other in kinds.same_reads(node) if kinds.flow.function(other) is function])
+
+
+def used_as_tensor(kinds: Kinds, name: ast.Name) -> bool:
+    """Whether the same value is elsewhere given to a function of torch that takes nothing but tensors, or differentiated."""
+    bindings, function = set(kinds.flow.reaching(name)), kinds.flow.function(name)
+    for other in kinds.reads(name.id):
+        if other is not name and kinds.flow.function(other) is function and _takes_tensor(kinds, other):
+            if set(kinds.flow.reaching(other)) == bindings:
+                return True
+    return False
+
+
+def _takes_tensor(kinds: Kinds, use: ast.Name) -> bool:
+    call = kinds.index.parents[use]
+    if isinstance(call, ast.Attribute):
+        method = kinds.index.parents[call]
+        return call.attr == "backward" and isinstance(method, ast.Call) and method.func is call
+    if not isinstance(call, ast.Call) or not call.args or call.args[0] is not use:
+        return False
+    name = kinds.names.qualified(call.func) or ""
+    if name.startswith("torch.nn.functional.") or name in api.TENSOR_FUNCTIONS or name in _PAIR_FUNCTIONS:
+        return True
+    fact = kinds.fact(call.func) if not name else None
+    return fact is not None and fact.proven and fact.origin in api.LOSS_LAYERS
 
 
 def _has_text(call: ast.Call) -> bool:

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import ChangeTail
-from torchfix_codemods.model import Happening
+from torchfix_codemods.model import Happening, Kind
 from torchfix_codemods.rule import Category, Rule, Safety
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class TensorToNumpy(Rule):
     def find(self, file: FileModel) -> Iterator[Finding]:
         """Yield conversions of tensors that need `.detach()` or `.cpu()` first."""
         for call, value in _conversions(file):
-            if not file.kinds.is_tensor(value):
+            if not file.kinds.is_tensor(value) and not _is_module_output(file, value, call):
                 continue
             calls = _missing(file, value)
             if not calls or _is_unusual(file, call):
@@ -86,6 +86,20 @@ def _conversions(file: FileModel) -> Iterator[tuple[ast.Call, ast.expr]]:
     for call in file.calls(*_ARRAY_FUNCTIONS):
         if call.args and not isinstance(call.args[0], ast.Starred):
             yield call, call.args[0]
+
+
+def _is_module_output(file: FileModel, value: ast.expr, call: ast.Call) -> bool:
+    """Whether `value.numpy()` is called on what a proven module returned: of all that it may be, only a tensor has the method."""
+    if not isinstance(call.func, ast.Attribute) or call.func.value is not value:
+        return False
+    sources = [value] if isinstance(value, ast.Call) else []
+    if isinstance(value, ast.Name):
+        definitions = [file.flow.definition(binding) for binding in file.flow.reaching(value)]
+        sources = [d.value for d in definitions if d.value is not None and not d.path and isinstance(d.value, ast.Call)]
+        if len(sources) < len(definitions):
+            return False
+    facts = [file.fact(source.func) for source in sources if isinstance(source, ast.Call)]
+    return bool(facts) and all(fact is not None and fact.proven and fact.kind is Kind.MODULE for fact in facts)
 
 
 def _missing(file: FileModel, value: ast.expr) -> tuple[str, ...]:
