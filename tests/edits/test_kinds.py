@@ -173,12 +173,14 @@ def test_insert_after(before, anchor, after):
     ("before", "after"),
     [
         ("for x in y:\n    b()\n    z()  # reset\n    s()\n", "for x in y:\n    z()  # reset\n    b()\n    s()\n"),
+        ("a(); b()\nz()\ns()\n", "z()\na(); b()\ns()\n"),
         ("# back\nb()\nc()\n# clear\nz()\ns()\n", "# clear\nz()\n# back\nb()\nc()\ns()\n"),
     ],
 )
 def test_move_before(before, after):
     code = Code(before)
-    assert code.edited(MoveBefore(code["z()"], code["b()"])) == after
+    target = code["a()"] if "a()" in before else code["b()"]
+    assert code.edited(MoveBefore(code["z()"], target)) == after
 
 
 def test_move_to_another_block_is_refused():

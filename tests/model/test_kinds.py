@@ -52,6 +52,13 @@ def fact_of_last(code: str):
         ("def f(m):\n    if not isinstance(m, nn.Conv2d):\n        return\n    ask(m)", Kind.MODULE),
         ("def build():\n    return nn.Linear(1, 2)\nask(build())", Kind.MODULE),
         ("m = a if c else nn.Linear(1, 2)\nm = nn.Linear(1, 2)\nask(m)", Kind.MODULE),
+        ("def f(m):\n    m.train(phase == 'train')\n    ask(m)\n    m(1)", Kind.MODULE),
+        (
+            "class A:\n    def __init__(self, m):\n        self.m = m\n    def f(self):\n        self.m.eval()\n        self.m(1)\n        ask(self.m)",
+            Kind.MODULE,
+        ),
+        ("def f(model, x):\n    out = model(x)\n    F.relu(out)\n    ask(out)", Kind.TENSOR),
+        ("def f(loss):\n    loss.backward()\n    ask(loss)", Kind.TENSOR),
         ("total = 0\nfor x in y:\n    total += 1\nask(total)", Kind.NUMBER),
     ],
 )
@@ -70,6 +77,8 @@ def test_proven(code, kind):
         "m = nn.Linear(1, 2)\nm = other()\nask(m) if c else 0\nm = 3",
         "m = nn.LSTM(1, 2)\nask(m(x))",
         "df = frame()\ndef f(df):\n    df.eval('a + b')\n    ask(df)\n    df(1)",
+        "def f(tokenizer, files):\n    tokenizer.train(files)\n    ask(tokenizer)\n    tokenizer(1)",
+        "def f(out):\n    F.relu(out)\n    out = other()\n    ask(out)",
         "x = torch.max(a, b)\nask(x)",
         "crit = nn.CrossEntropyLoss(**options)\nask(crit(a, b)[0] if c else y)",
         "class Net(Base):\n    pass\nask(Net()(1))",

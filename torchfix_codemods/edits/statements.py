@@ -54,8 +54,8 @@ def take(entries: list[Entry], anchor: cst.CSTNode) -> tuple[list[Entry], Entry]
 
 
 def put_before(entries: list[Entry], anchor: cst.CSTNode, moved: Entry) -> list[Entry]:
-    """Put a taken statement above another and its comments."""
-    place = _place(entries, anchor)
+    """Put a taken statement above the line of another and its comments."""
+    place = _edge(entries, anchor, 0)
     blank, attached = _split_leading(entries[place].current)
     new = replace(moved, current=_with_leading(moved.current, [*blank, *_leading(moved.current)]))
     entry = replace(entries[place], current=_with_leading(entries[place].current, attached))

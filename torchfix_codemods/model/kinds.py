@@ -109,10 +109,8 @@ class Kinds:
         if not bindings or any(isinstance(binding, (ast.alias, *FUNCTIONS, ast.ClassDef)) for binding in bindings):
             return None
         fact = used_nearby(self, node)
-        return fact or (TENSOR if self._is_assigned(bindings) and used_as_tensor(self, node) else None)
-
-    def _is_assigned(self, bindings: list[ast.AST]) -> bool:
-        return all(self.flow.definition(binding).form is Form.ASSIGNED for binding in bindings)
+        known_forms = all(self.flow.definition(b).form in {Form.ASSIGNED, Form.PARAMETER} for b in bindings)
+        return fact or (TENSOR if known_forms and used_as_tensor(self, node) else None)
 
     def uses(self, function: Function, name: str) -> list[ast.Name]:
         """The places where a function (or what is nested in it) reads its own local `name`."""

@@ -28,7 +28,7 @@ def used_as(kinds: Kinds, occurrences: Iterable[ast.expr]) -> Fact | None:
         if isinstance(parent, ast.Call) and parent.func is use:
             is_called = True
         call = kinds.index.parents[parent] if isinstance(parent, ast.Attribute) else None
-        if isinstance(parent, ast.Attribute) and isinstance(call, ast.Call) and call.func is parent and not _has_text(call):
+        if isinstance(parent, ast.Attribute) and isinstance(call, ast.Call) and call.func is parent and _is_telling(call, parent.attr):
             methods.add(parent.attr)
     if methods & _MODULE_METHODS and (is_called or methods & _MODULE_ENTRIES):
         return Fact(Kind.MODULE)
@@ -67,6 +67,20 @@ def _takes_tensor(kinds: Kinds, use: ast.Name) -> bool:
     return fact is not None and fact.proven and fact.origin in api.LOSS_LAYERS
 
 
-def _has_text(call: ast.Call) -> bool:
-    """A data frame has `eval("expression")`: with a text it isn't a module's method."""
-    return any(isinstance(a, (ast.JoinedStr, ast.Constant)) and not isinstance(getattr(a, "value", 0), (bool, int)) for a in call.args)
+def _is_telling(call: ast.Call, method: str) -> bool:
+    """Whether a call tells of a module: a data frame has `eval("a + b")`, a tokenizer `train(files)`."""
+    arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+    if method in {"eval", "zero_grad", "step"}:
+        return not any(isinstance(argument, (ast.JoinedStr, ast.Constant)) and _is_text(argument) for argument in arguments)
+    if method != "train" or not arguments:
+        return True
+    return len(arguments) == 1 and (isinstance(arguments[0], (ast.Compare, ast.UnaryOp)) or _is_flag(arguments[0], call))
+
+
+def _is_flag(argument: ast.expr, call: ast.Call) -> bool:
+    constant = isinstance(argument, ast.Constant) and isinstance(argument.value, bool)
+    return constant or any(keyword.arg == "mode" for keyword in call.keywords)
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))

@@ -100,7 +100,20 @@ def _backward_before(file: FileModel, block: list[ast.stmt], index: int) -> ast.
             or happenings & {Happening.STEP, Happening.CLEAR}
         ):
             break
-    return found if found is not None and not _touched_between(block, found, index) else None
+    if found is None or _touched_between(block, found, index):
+        return None
+    return _first_of_line(file, block, found)
+
+
+def _first_of_line(file: FileModel, block: list[ast.stmt], backward: ast.stmt) -> ast.stmt | None:
+    """The statement that begins the line of the backward, as in `loss = f(x); loss.backward()`; None when it needs gradients."""
+    place = next(i for i, s in enumerate(block) if s is backward)
+    while place and block[place - 1].end_lineno == block[place].lineno:
+        place -= 1
+        happenings = _happenings(file, block[place])
+        if happenings & {Happening.STEP, Happening.CLEAR, Happening.BACKWARD} or _touches_gradient(block[place]):
+            return None
+    return block[place]
 
 
 def _touched_between(block: list[ast.stmt], first: ast.stmt, index: int) -> bool:
