@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
+import itertools
 
 import pytest
 
 from torchfix_codemods.engine import check
+from torchfix_codemods.source import Span
 from torchfix_codemods.transforms import CHAIN
 
 from .collection import CASES, REWRITES, RULES, findings_in, identify, source_of
@@ -42,15 +45,29 @@ def test_find_keeps_no_state(rule):
 
 
 @pytest.mark.parametrize("case", REWRITES, ids=identify)
-def test_bytes_outside_the_changed_lines_stay(case):
-    before, after = case.before.read_bytes().split(b"\n"), case.after.read_bytes().split(b"\n")
-    findings = findings_in(RULES[case.rule], case.before)
-    assert findings
-    first = min(finding.position.line for finding in findings)
-    functions = [node for node in ast.walk(ast.parse(case.before.read_text())) if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
-    start = min([first, *(f.lineno for f in functions if f.lineno <= first <= f.end_lineno)])
-    untouched = start - 1 - any(line.startswith((b"import ", b"from ")) for line in set(after) - set(before)) * (start - 1)
-    assert before[:untouched] == after[:untouched]
+def test_statements_that_no_edit_names_stay_byte_for_byte(case):
+    spans = [span for finding in findings_in(RULES[case.rule], case.before) for edit in finding.edits for span in _spans(edit)]
+    assert spans
+    untouched = [text for start, end, text in _statements(case.before) if not any(start <= span.start < end for span in spans)]
+    remaining = iter([text for _, _, text in _statements(case.after)])
+    assert [text for text in untouched if text not in remaining] == []
+
+
+def _spans(edit):
+    """The places that an edit names, whatever its kind."""
+    for field in dataclasses.fields(edit):
+        value = getattr(edit, field.name)
+        places = [value] if isinstance(value, Span) else value if isinstance(value, tuple) else []
+        yield from (place for place in places if isinstance(place, Span))
+
+
+def _statements(path):
+    """Start, end and bytes of each statement at top level."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    starts = [0, *itertools.accumulate(map(len, lines))]
+    for node in ast.parse(b"".join(lines)).body:
+        first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))])
+        yield starts[first - 1], starts[node.end_lineno], b"".join(lines[first - 1 : node.end_lineno])
 
 
 def test_order_of_rules_does_not_change_findings():
