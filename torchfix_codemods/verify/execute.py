@@ -21,6 +21,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 import torch
+import torch._dynamo  # the first optimizer of a process loads it, which takes longer than most cases: here, once for all
 
 from .contract import Side
 
