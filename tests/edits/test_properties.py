@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import ast
+import copy
 import io
 import tokenize
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torchfix_codemods.edits import AddDecorator, AddKeyword, ChangeTail, InsertAfter, InsertBefore, WrapInTry, WrapInWith
+from torchfix_codemods.edits import (
+    AddDecorator,
+    AddKeyword,
+    ChangeTail,
+    InsertAfter,
+    InsertBefore,
+    ReplaceExpression,
+    WrapInTry,
+    WrapInWith,
+)
 from torchfix_codemods.edits.apply import apply_groups
 from torchfix_codemods.edits.claims import clash, group_claims, targets
 from torchfix_codemods.edits.segments import Layout
@@ -18,6 +28,7 @@ from torchfix_codemods.source import Source
 SIMPLE = [
     "x = f(a.data)", "g(y, k=2)  # why", "z = w.data[0]; h(z)", "t = '''two\n  lines'''", "é = 'ü'.upper()", "pass", 'p(f"{a.data:.3f}")',
     "q = (a.data +\n  b)", "del x", "r = [v.data for v in g(m)]", "f(\n  a,  # first\n  *b,\n)", "s = a.data \\\n  + 1", "lambda: f(a.data)",
+    "f(**a.data)", "f(\n  a,  # first\n  **b.data\n)", "w = -a.data ** f(b)", "g(x for x in a.data)", "y = x.data;", "u = [a.data for a in f(b) if c.data]",
 ]  # fmt: skip
 HEADS = [
     "if f(c):",
@@ -66,31 +77,54 @@ def sources(draw):
 
 @st.composite
 def edits_of(draw, source, tree):
-    makers = {ast.Call: _keyword, ast.Attribute: _tail, ast.FunctionDef: _decorator}
-    nodes = [node for node in ast.walk(tree) if type(node) in makers or isinstance(node, ast.stmt)]
-    node = draw(st.sampled_from(nodes))
+    """An edit of a random node, and the tree that the file must have after it."""
+    node = draw(st.sampled_from([node for node in ast.walk(tree) if isinstance(node, (ast.Call, ast.Attribute, ast.stmt))]))
     span = source.span(node)
-    if type(node) in makers and draw(st.booleans()):
-        return makers[type(node)](source, node, span)
-    if not isinstance(node, ast.stmt):
-        return makers[type(node)](source, node, span)
-    return draw(
-        st.sampled_from(
-            [InsertBefore(span, "new()"), InsertAfter(span, "new()"), WrapInWith(span, span, "w()"), WrapInTry(span, span, "clean()")]
-        )
-    )
+    kinds = [InsertBefore(span, "new()"), InsertAfter(span, "new()"), WrapInWith(span, span, "new()"), WrapInTry(span, span, "new()")]
+    if isinstance(node, ast.Call):
+        kinds = [AddKeyword(span, "new", "1"), ChangeTail(span, span, ("new",)), ReplaceExpression(span, "new if a else b")]
+    elif isinstance(node, ast.Attribute):
+        kinds = [ChangeTail(span, source.span(node.value), ("new",)), ReplaceExpression(span, "lambda: new")]
+    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        kinds.append(AddDecorator(span, "new"))
+    edit = draw(st.sampled_from(kinds))
+    return edit, ast.dump(Expected(node, edit).visit(copy.deepcopy(tree)))
 
 
-def _keyword(_, __, span):
-    return AddKeyword(span, "new", "1")
+class Expected(ast.NodeTransformer):
+    """Makes an edit on the syntax tree alone."""
+
+    def __init__(self, node, edit):
+        self.place, self.edit = (type(node), node.lineno, node.col_offset, node.end_lineno, node.end_col_offset), edit
+
+    def visit(self, node):
+        place = (type(node), *(getattr(node, name, None) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset")))
+        return self.changed(node) if place == self.place else self.generic_visit(node)
+
+    def changed(self, node):
+        match self.edit:
+            case AddKeyword(_, name, value):
+                place = next((i for i, keyword in enumerate(node.keywords) if keyword.arg is None), len(node.keywords))
+                node.keywords.insert(place, ast.keyword(name, expression(value)))
+            case ReplaceExpression(_, code):
+                return expression(code)
+            case ChangeTail(target, keep, (name,)):
+                return ast.Call(ast.Attribute(node if target == keep else node.value, name, ast.Load()), [], [])
+            case AddDecorator(_, code):
+                node.decorator_list.append(expression(code))
+            case InsertBefore(_, code):
+                return [*ast.parse(code).body, node]
+            case InsertAfter(_, code):
+                return [node, *ast.parse(code).body]
+            case WrapInWith(_, _, item):
+                return ast.With([ast.withitem(expression(item))], [node])
+            case WrapInTry(_, _, cleanup):
+                return ast.Try([node], [], [], ast.parse(cleanup).body)
+        return node
 
 
-def _tail(source, node, span):
-    return ChangeTail(span, source.span(node.value), ("new",))
-
-
-def _decorator(_, __, span):
-    return AddDecorator(span, "new()")
+def expression(code):
+    return ast.parse(code, mode="eval").body
 
 
 def comments(data):
@@ -99,17 +133,18 @@ def comments(data):
 
 @settings(max_examples=400, deadline=None)
 @given(st.data())
-def test_one_edit_leaves_the_rest_alone(data):
+def test_one_edit_changes_what_it_says_and_nothing_else(data):
     source = data.draw(sources())
     tree = ast.parse(source.text)
-    edit = data.draw(edits_of(source, tree))
+    edit, expected = data.draw(edits_of(source, tree))
     result = apply_groups(source, tree, [[edit]])
     if result.refused:
         assert result.data == source.data
+        lossy = isinstance(edit, ReplaceExpression) and "comment" in result.refused[0]
+        assert lossy or "elif" in result.refused[0] or "shares its line" in result.refused[0]
         return
-    ast.parse(result.data.decode())
+    assert ast.dump(ast.parse(result.data.decode())) == expected
     assert comments(result.data) == comments(source.data)
-    assert "new" in result.data.decode() or "w()" in result.data.decode() or "clean()" in result.data.decode()
     layout = Layout(source, tree)
     lines = layout.segment(layout.common([layout.innermost(span) for span in targets(edit)])).span
     assert result.data.startswith(source.data[: lines.start])
@@ -121,13 +156,22 @@ def test_one_edit_leaves_the_rest_alone(data):
 def test_many_groups_in_one_pass(data):
     source = data.draw(sources())
     tree = ast.parse(source.text)
-    groups = [[data.draw(edits_of(source, tree))] for _ in range(data.draw(st.integers(2, 5)))]
+    groups = [[data.draw(edits_of(source, tree))[0]] for _ in range(data.draw(st.integers(2, 5)))]
     result = apply_groups(source, tree, groups)
     assert sorted([*result.applied, *result.waiting, *result.refused]) == list(range(len(groups)))
-    ast.parse(result.data.decode())
     assert comments(result.data) == comments(source.data)
+    ast.parse(result.data.decode())
+    alone = [apply_groups(source, tree, [groups[i]]) for i in result.applied]
+    assert all(one.applied for one in alone)
     applied = [group_claims(groups[i]) for i in result.applied]
     assert not any(clash(a, b) for i, a in enumerate(applied) for b in applied[:i])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_no_groups_change_nothing(data):
+    source = data.draw(sources())
+    assert apply_groups(source, ast.parse(source.text), []).data == source.data
 
 
 @given(st.data())

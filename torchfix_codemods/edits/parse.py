@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import tokenize
+from collections import Counter
 from dataclasses import dataclass
 
 import libcst as cst
@@ -34,15 +36,20 @@ def parse_segment(data: bytes, indentation: bytes, newline: str, unit: str) -> P
     text = wrapper + data.decode()
     module = _comments_with_statement(_parse(text, newline, unit))
     if module.code != text:
-        message = "the code around it can't be reproduced exactly (a form feed or an unusual line end)"
+        message = "the code around it can't be reproduced exactly (an unusual line end, form feed or backslash)"
         raise Refusal(message)
+    spans = MetadataWrapper(module, unsafe_skip_copy=True).resolve(ByteSpanPositionProvider)
     statements: dict[int, cst.CSTNode] = {}
     expressions: dict[tuple[int, int], cst.BaseExpression] = {}
-    for node, span in MetadataWrapper(module, unsafe_skip_copy=True).resolve(ByteSpanPositionProvider).items():
+    for node, span in spans.items():
         if isinstance(node, (cst.BaseCompoundStatement, cst.BaseSmallStatement)):
             statements[span.start] = node
         elif isinstance(node, cst.BaseExpression):
             expressions.setdefault((span.start, span.start + span.length), node)
+            if isinstance(node, (cst.Tuple, cst.GeneratorExp)) and node.lpar:
+                # To `ast` the parentheses are part of these two.
+                start, end = spans[node.lpar[-1]], spans[node.rpar[0]]
+                expressions[start.start, end.start + end.length] = node
     return Parsed(module, text, len(wrapper.encode()), statements, expressions)
 
 
@@ -64,31 +71,47 @@ def _comments_with_statement(module: cst.Module) -> cst.Module:
 
 
 def print_segment(parsed: Parsed, module: cst.Module) -> bytes:
-    """The new bytes of a segment; raises `Refusal` when a comment got lost."""
+    """The new bytes of a segment; raises `Refusal` when they aren't valid or a comment got lost."""
     new = module.code
-    if _comments(parsed.text) != _comments(new):
+    try:
+        ast.parse(new)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        message = f"the result would not be valid Python ({error})"
+        raise Refusal(message) from None
+    if _comments(parsed.text) - _comments(new):
         message = "a comment would be lost"
         raise Refusal(message)
     return new.encode()[parsed.shift :]
 
 
-def _comments(text: str) -> list[str]:
+def _comments(text: str) -> Counter[str]:
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO(text, newline="").readline))
     except (tokenize.TokenError, SyntaxError) as error:
-        message = f"the result can't be read again ({error})"
+        message = f"the comments can't be read ({error})"
         raise Refusal(message) from None
-    return sorted(token.string for token in tokens if token.type == tokenize.COMMENT)
+    return Counter(token.string for token in tokens if token.type == tokenize.COMMENT)
 
 
 def parse_expression(code: str) -> cst.BaseExpression:
-    """A new expression."""
-    return cst.parse_expression(code)
+    """A new expression; raises `Refusal` when it isn't one."""
+    try:
+        return cst.parse_expression(code)
+    except cst.ParserSyntaxError:
+        message = f"not an expression: {code!r}"
+        raise Refusal(message) from None
 
 
 def parse_statements(code: str) -> list[cst.BaseStatement]:
-    """New statements from unindented lines; their line ends become those of the file."""
-    return [_neutral(statement) for statement in cst.parse_module(code + "\n").body]
+    """New statements from unindented lines; their line ends become those of the file. Raises `Refusal` when they aren't any."""
+    try:
+        statements = cst.parse_module(code + "\n").body
+    except cst.ParserSyntaxError:
+        statements = ()
+    if not statements:
+        message = f"not statements: {code!r}"
+        raise Refusal(message)
+    return [_neutral(statement) for statement in statements]
 
 
 def _neutral(statement: cst.SimpleStatementLine | cst.BaseCompoundStatement) -> cst.BaseStatement:

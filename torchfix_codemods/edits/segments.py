@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from ..source import Source
 
 _BLANK = re.compile(rb"[ \t\f]*")
+_CONTINUED = re.compile(rb"[ \t\f;]*\\(?:\r\n|\r|\n)")
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
@@ -68,21 +70,21 @@ class Layout:
         return self._source.span(statement).end
 
     def innermost(self, span: Span) -> Run:
-        """The smallest statement that contains a span."""
-        block, found = self._tree.body, None
-        while True:
-            inside = next((i for i, s in enumerate(block) if self.start(s) <= span.start and span.end <= self.end(s)), None)
-            if inside is None:
-                break
-            found = Run(block, inside, inside)
-            nested = [b for b in _blocks(block[inside]) if any(self.start(s) <= span.start and span.end <= self.end(s) for s in b)]
-            if not nested:
-                break
-            block = nested[0]
+        """The smallest statement that contains a span; raises `NotFound`."""
+        found, inside = None, self._within(self._tree.body, span)
+        while inside is not None:
+            found = inside
+            nested = (self._within(block, span) for block in _blocks(found.block[found.first]))
+            inside = next((run for run in nested if run is not None), None)
         if found is None:
             message = "the code to change could not be located"
             raise NotFound(message)
         return found
+
+    def _within(self, block: list[ast.stmt], span: Span) -> Run | None:
+        """The statement of a block that contains a span."""
+        place = bisect_right(block, span.start, key=self.start) - 1
+        return Run(block, place, place) if place >= 0 and span.end <= self.end(block[place]) else None
 
     def common(self, runs: Sequence[Run]) -> Run:
         """The smallest run that holds all of several."""
@@ -113,24 +115,28 @@ class Layout:
         return Run(block, index, index)
 
     def segment(self, run: Run) -> Segment:
-        """The whole lines of a run: grown over semicolons, comments above, one-line suites and `elif`."""
+        """The whole lines of a run: grown over semicolons, comments above, one-line suites and `elif`; raises `NotFound`."""
+        run = self._beginning_a_line(run)
+        start = self.start(run.block[run.first])
+        line = self._line_start(start)
+        # The tokenizer counts indentation anew behind a form feed.
+        feed = self._source.data.rfind(b"\f", line, start) + 1
+        prefix = self._source.data[feed or line : start]
+        begin = feed or self._with_comments_above(line, prefix)
+        return Segment(Span(begin, self._end_of_lines(run, prefix)), prefix)
+
+    def _beginning_a_line(self, run: Run) -> Run:
+        """The run, or the statement around it that begins its line."""
         while True:
             run = self._whole_lines(run)
             start = self.start(run.block[run.first])
-            line = self._line_start(start)
-            prefix = self._source.data[line:start]
+            if _BLANK.fullmatch(self._source.data[self._line_start(start) : start]) and not self._is_elif(start, run):
+                return run
             owner = self._parents[id(run.block[run.first])][1]
-            if _BLANK.fullmatch(prefix) and not self._is_elif(start, run):
-                break
             if owner is None:
                 message = "the statement shares its line with others"
                 raise NotFound(message)
             run = self._single(owner)
-        if b"\f" in prefix:
-            message = "a form feed stands before the statement"
-            raise NotFound(message)
-        begin = self._with_comments_above(line, prefix)
-        return Segment(Span(begin, self._line_end(self.end(run.block[run.last]), prefix)), prefix)
 
     def _is_elif(self, start: int, run: Run) -> bool:
         return isinstance(run.block[run.first], ast.If) and self._source.data.startswith(b"elif", start)
@@ -143,23 +149,44 @@ class Layout:
             last += 1
         return Run(block, first, last)
 
-    def _line_start(self, offset: int) -> int:
-        return self._source.line_starts[self._source.position(offset).line - 1]
+    def _line(self, offset: int) -> int:
+        return bisect_right(self._source.line_starts, offset)
 
-    def _line_end(self, offset: int, prefix: bytes) -> int:
-        """Past the line end after a statement, and past comment lines of its own block that follow directly."""
+    def _line_start(self, offset: int) -> int:
+        return self._source.line_starts[self._line(offset) - 1]
+
+    def _end_of_lines(self, run: Run, prefix: bytes) -> int:
+        """Past the line end of a run, and past the comments below it that end its block."""
+        number = self._last_line(self.end(run.block[run.last]))
+        if run.last + 1 == len(run.block):
+            number = self._last_comment(number, prefix)
+        starts = self._source.line_starts
+        return starts[number] if number < len(starts) else len(self._source.data)
+
+    def _last_line(self, offset: int) -> int:
+        """The line that a statement's end stands in, or the one that a backslash behind it leads to."""
         starts, data = self._source.line_starts, self._source.data
-        number = self._source.position(offset).line
-        while number < len(starts) and data[starts[number - 1] : starts[number]].rstrip(b"\r\n").endswith(b"\\"):
+        number = self._line(offset)
+        while number < len(starts) and _CONTINUED.fullmatch(data, offset, starts[number]):
+            offset, number = starts[number], number + 1
+        return number
+
+    def _last_comment(self, number: int, prefix: bytes) -> int:
+        """The last of the comments, at an indentation, that stand below a line with nothing but blank lines between."""
+        starts, last = self._source.line_starts, number
+        while number < len(starts):
+            line = self._source.data[starts[number] : starts[number + 1] if number + 1 < len(starts) else None]
             number += 1
-        while number < len(starts) and _is_comment_at(data, starts[number], prefix):
-            number += 1
-        return starts[number] if number < len(starts) else len(data)
+            if line.startswith(prefix + b"#"):
+                last = number
+            elif line.strip():
+                break
+        return last
 
     def _with_comments_above(self, line: int, prefix: bytes) -> int:
         """The start of the comment lines directly above a line, at its own indentation."""
         starts, data = self._source.line_starts, self._source.data
-        number = self._source.position(line).line - 1
+        number = self._line(line) - 1
         while number > 0 and _is_comment_at(data, starts[number - 1], prefix) and not data.startswith(b"#!", starts[number - 1]):
             number -= 1
         return starts[number]
@@ -171,14 +198,13 @@ def _is_comment_at(data: bytes, start: int, prefix: bytes) -> bool:
 
 
 def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
-    """The blocks directly inside a statement."""
+    """The blocks directly inside a statement, in any order."""
     for name in _BLOCKS:
-        for child in [getattr(statement, name, None)]:
-            if isinstance(child, list) and child:
-                if isinstance(child[0], ast.stmt):
-                    yield child
-                else:
-                    yield from (inner.body for inner in child)
+        child = getattr(statement, name, None)
+        if child and isinstance(child[0], ast.stmt):
+            yield child
+        elif child:
+            yield from (inner.body for inner in child)
 
 
 def indentation_unit(source: Source, tree: ast.Module) -> str:
@@ -195,7 +221,7 @@ def indentation_unit(source: Source, tree: ast.Module) -> str:
     return "    "
 
 
-def newline_of(source: Source) -> str:
-    """The file's line end: that of its first line."""
-    match = re.search(rb"\r\n|\r|\n", source.data)
-    return match.group().decode() if match else "\n"
+def newline_of(data: bytes) -> str | None:
+    """The first line end of a text."""
+    match = re.search(rb"\r\n|\r|\n", data)
+    return match.group().decode() if match else None

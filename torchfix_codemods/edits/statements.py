@@ -23,7 +23,10 @@ class Entry:
 
 def insert_before(entries: list[Entry], anchor: cst.CSTNode, code: str) -> list[Entry]:
     """New statements above a statement and the comments that belong to it."""
-    place = _place(entries, anchor)
+    place = _edge(entries, anchor, 0)
+    if _is_future_import(entries[place].current):
+        message = "nothing may stand above a `from __future__` import"
+        raise Refusal(message)
     blank, attached = _split_leading(entries[place].current)
     new = parse_statements(code)
     new[0] = _with_leading(new[0], blank)
@@ -33,7 +36,7 @@ def insert_before(entries: list[Entry], anchor: cst.CSTNode, code: str) -> list[
 
 def insert_after(entries: list[Entry], anchor: cst.CSTNode, code: str) -> list[Entry]:
     """New statements directly below a statement."""
-    place = _place(entries, anchor)
+    place = _edge(entries, anchor, -1)
     return [*entries[: place + 1], *(Entry(None, s) for s in parse_statements(code)), *entries[place + 1 :]]
 
 
@@ -93,7 +96,7 @@ def _block(entries: Sequence[Entry], unit: str) -> cst.IndentedBlock:
 
 
 def _edge(entries: list[Entry], node: cst.CSTNode, end: int) -> int:
-    """The place of the statement that begins (0) or ends (-1) a wrapped run: it may share its line with others of the run."""
+    """The place of a statement that begins (0) or ends (-1) its line: what is put there may leave the others on that line."""
     for place, entry in enumerate(entries):
         if isinstance(entry.original, cst.SimpleStatementLine) and entry.original.body[end] is node:
             return place
@@ -119,6 +122,13 @@ def _leading(statement: cst.BaseStatement) -> list[cst.EmptyLine]:
 
 def _with_leading(statement: cst.BaseStatement, lines: Sequence[cst.EmptyLine]) -> cst.BaseStatement:
     return statement.with_changes(leading_lines=lines)
+
+
+def _is_future_import(statement: cst.BaseStatement) -> bool:
+    match statement:
+        case cst.SimpleStatementLine(body=[cst.ImportFrom(module=cst.Name("__future__")), *_]):
+            return True
+    return False
 
 
 def _split_leading(statement: cst.BaseStatement) -> tuple[list[cst.EmptyLine], list[cst.EmptyLine]]:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import libcst as cst
 
 from ..source import Span
-from . import expressions, statements
-from .kinds import AddDecorator, AddKeyword, ChangeTail, InsertAfter, InsertBefore, MoveBefore, ReplaceExpression, WrapInTry, WrapInWith
+from .arguments import add_keyword
+from .blocks import BLOCKS, BlockChange, owners
+from .expressions import change_tail, replace_expression, steps_to
+from .kinds import AddDecorator, AddKeyword, ChangeTail, ReplaceExpression
 from .parse import Parsed, Refusal, parse_expression
-from .statements import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .kinds import Edit
 
-_ORDER = (MoveBefore, InsertBefore, InsertAfter, WrapInWith, WrapInTry)
-"""Blocks change in this order, so that what is inserted before a wrapped statement stays outside the wrap."""
+    Change = Callable[[Any], cst.CSTNode]
+    """What becomes of a node after the edits inside it; a node stays of its own kind until its last change."""
+
+Node = TypeVar("Node", bound=cst.CSTNode)
+_INTERPOLATED = (cst.FormattedString, getattr(cst, "TemplatedString", cst.FormattedString))
 
 
 class SegmentTransformer(cst.CSTTransformer):
@@ -28,56 +32,53 @@ class SegmentTransformer(cst.CSTTransformer):
     def __init__(self, parsed: Parsed, start: int, unit: str, edits: Sequence[Edit]) -> None:
         super().__init__()
         self._parsed, self._start, self._unit = parsed, start, unit
-        self._changes: dict[cst.CSTNode, list[Callable[[cst.CSTNode], cst.CSTNode]]] = defaultdict(list)
-        self._blocks: dict[cst.CSTNode, list[Edit]] = defaultdict(list)
-        self._owners = _owners(parsed.module)
+        self._changes: dict[cst.CSTNode, list[Change]] = defaultdict(list)
+        self._blocks = BlockChange(self._statement, owners(parsed.module), unit)
         self._quotes: list[str] = []
-        for edit in edits:
+        self._path: list[cst.CSTNode] = []
+        # An argument goes into the call as it was written, before anything is put behind it.
+        for edit in sorted(edits, key=lambda edit: not isinstance(edit, AddKeyword)):
             self._register(edit)
 
     def on_visit(self, node: cst.CSTNode) -> bool:
-        """Remember the quotes of f-strings around: new strings inside must use others."""
-        if isinstance(node, cst.FormattedString):
+        """Remember the way to a node, and the quotes of f-strings around it: new strings inside must use others."""
+        self._path.append(node)
+        if isinstance(node, _INTERPOLATED):
             self._quotes.append(node.end[-1])
         return True
 
     def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]  # no node is removed
         """Apply what is registered for a node to what its children have become."""
-        if isinstance(original_node, cst.FormattedString):
+        self._path.pop()
+        if isinstance(original_node, _INTERPOLATED):
             self._quotes.pop()
         for change in self._changes.get(original_node, ()):
             updated_node = change(updated_node)
-        if original_node in self._blocks:
-            updated_node = self._change_block(original_node, updated_node)
+        if isinstance(original_node, BLOCKS):
+            return self._blocks.apply(original_node, updated_node)
         return updated_node
 
     def _register(self, edit: Edit) -> None:
         match edit:
             case AddKeyword(call):
-                self._on(self._expression(call), lambda node: expressions.add_keyword(node, edit, frozenset(self._quotes)))  # type: ignore[arg-type]  # found as a call
+                self._on(_a(cst.Call, self._expression(call)), lambda node: add_keyword(node, edit, self._taken, self._unit))
             case ReplaceExpression(target):
-                self._on(self._expression(target), lambda node: expressions.replace_expression(node, edit, frozenset(self._quotes)))  # type: ignore[arg-type]  # found as an expression
+                self._on(self._expression(target), lambda node: replace_expression(node, edit, self._taken, self._path[-1]))
             case ChangeTail(target, keep):
                 node = self._expression(target)
-                steps = expressions.steps_to(node, self._expression(keep))
-                self._on(node, lambda current: expressions.change_tail(current, steps, edit))  # type: ignore[arg-type]  # found as an expression
+                steps = steps_to(node, self._expression(keep))
+                self._on(node, lambda current: change_tail(current, steps, edit))
             case AddDecorator(function, code):
-                self._on(self._statement(function), lambda node: _decorated(node, code))
-            case InsertBefore(statement) | InsertAfter(statement):
-                self._blocks[self._block_of(statement)].append(edit)
-            case MoveBefore(statement, before):
-                self._register_move(statement, before, edit)
-            case WrapInWith(first) | WrapInTry(first):
-                self._blocks[self._block_of(first)].append(edit)
+                self._on(_a(cst.FunctionDef, self._statement(function)), lambda node: _decorated(node, code))
+            case _:
+                self._blocks.add(edit)
 
-    def _register_move(self, statement: Span, before: Span, edit: MoveBefore) -> None:
-        if self._block_of(statement) is not self._block_of(before):
-            message = "the two statements stand in different blocks"
-            raise Refusal(message)
-        self._blocks[self._block_of(statement)].append(edit)
-
-    def _on(self, node: cst.CSTNode, change: Callable[[cst.CSTNode], cst.CSTNode]) -> None:
+    def _on(self, node: cst.CSTNode, change: Change) -> None:
         self._changes[node].append(change)
+
+    @property
+    def _taken(self) -> frozenset[str]:
+        return frozenset(self._quotes)
 
     def _place(self, span: Span) -> Span:
         shift = self._parsed.shift - self._start
@@ -97,77 +98,16 @@ class SegmentTransformer(cst.CSTTransformer):
             raise Refusal(message)
         return node
 
-    def _block_of(self, span: Span) -> cst.CSTNode:
-        owner = self._owners.get(self._statement(span))
-        if owner is None:
-            message = "an `elif` can't have statements of its own around it"
-            raise Refusal(message)
-        return owner
 
-    def _change_block(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
-        if isinstance(original, cst.SimpleStatementSuite) and isinstance(updated, cst.SimpleStatementSuite):
-            entries, updated = _expanded(original, updated, self._unit)
-        else:
-            assert isinstance(original, (cst.Module, cst.IndentedBlock))
-            assert isinstance(updated, (cst.Module, cst.IndentedBlock))
-            entries = [Entry(old, new) for old, new in zip(original.body, updated.body, strict=True)]
-        footer = getattr(updated, "footer", ())
-        for edit in sorted(self._blocks[original], key=lambda edit: _ORDER.index(type(edit))):
-            entries, footer = self._apply(edit, entries, footer)
-        return updated.with_changes(body=[entry.current for entry in entries], footer=footer)
-
-    def _apply(self, edit: Edit, entries: list[Entry], footer: Sequence[cst.EmptyLine]) -> tuple[list[Entry], Sequence[cst.EmptyLine]]:
-        match edit:
-            case InsertBefore(statement, code):
-                return statements.insert_before(entries, self._statement(statement), code), footer
-            case InsertAfter(statement, code):
-                return statements.insert_after(entries, self._statement(statement), code), footer
-            case MoveBefore(statement, before):
-                rest, taken = statements.take(entries, self._statement(statement))
-                return statements.put_before(rest, self._statement(before), taken), footer
-            case WrapInWith(first, last, item):
-                return statements.wrap_in_with(entries, self._statement(first), self._statement(last), item, self._unit), footer
-            case WrapInTry(first, last, cleanup):
-                ends_block = entries[-1].original is self._line_of(last)
-                inner = footer if ends_block else ()
-                wrapped = statements.wrap_in_try(entries, self._statement(first), self._statement(last), cleanup, self._unit, inner)
-                return wrapped, () if ends_block else footer
-        return entries, footer
-
-    def _line_of(self, span: Span) -> cst.CSTNode:
-        """The entry of a block that a statement is: its line, for a small statement."""
-        node = self._statement(span)
-        block = self._block_of(span)
-        body = getattr(block, "body", ())
-        return next((line for line in body if line is node or (isinstance(line, cst.SimpleStatementLine) and node in line.body)), node)
-
-
-def _owners(module: cst.Module) -> dict[cst.CSTNode, cst.CSTNode]:
-    """The block that each statement stands in."""
-    owners: dict[cst.CSTNode, cst.CSTNode] = {}
-    stack: list[cst.CSTNode] = [module]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, (cst.Module, cst.IndentedBlock, cst.SimpleStatementSuite)):
-            for child in node.body:
-                owners[child] = node
-                if isinstance(child, cst.SimpleStatementLine):
-                    owners.update(dict.fromkeys(child.body, node))
-        stack += [child for child in node.children if not isinstance(child, cst.BaseParenthesizableWhitespace)]
-    return owners
-
-
-def _expanded(original: cst.SimpleStatementSuite, updated: cst.SimpleStatementSuite, unit: str) -> tuple[list[Entry], cst.IndentedBlock]:
-    """A block on lines of its own for `if x: y()`."""
-    if len(original.body) > 1:
-        message = "the statement shares its line with others"
+def _a(kind: type[Node], node: cst.CSTNode) -> Node:
+    """The node, which must be of the kind that its edit is for."""
+    if not isinstance(node, kind):
+        message = f"a {kind.__name__} was expected where a {type(node).__name__} stands"
         raise Refusal(message)
-    line = cst.SimpleStatementLine(body=updated.body, trailing_whitespace=updated.trailing_whitespace)
-    return [Entry(original.body[0], line)], cst.IndentedBlock(body=[line], indent=unit)
+    return node
 
 
-def _decorated(node: cst.CSTNode, code: str) -> cst.CSTNode:
+def _decorated(node: cst.FunctionDef, code: str) -> cst.FunctionDef:
     """The function with one more decorator, next to its `def`."""
-    assert isinstance(node, cst.FunctionDef)
     new = cst.Decorator(decorator=parse_expression(code), leading_lines=node.lines_after_decorators)
     return node.with_changes(decorators=[*node.decorators, new], lines_after_decorators=())
