@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 
 from torchfix_codemods.edits.apply import apply_groups
 from torchfix_codemods.source import Source, Span
@@ -11,7 +12,9 @@ from torchfix_codemods.source import Source, Span
 class Code:
     def __init__(self, text: str) -> None:
         self.source = Source("code.py", text.encode())
-        self.tree = ast.parse(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.tree = ast.parse(text)
 
     def __getitem__(self, part: str) -> Span:
         start = self.source.data.index(part.encode())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 
 from torchfix_codemods.edits import (
@@ -128,3 +130,10 @@ def test_an_edit_of_the_wrong_kind_of_node_is_refused():
     code = Code("x = y\n")
     assert "expected" in code.refusal(AddKeyword(code["y"], "k", "1"))
     assert "expected" in code.refusal(AddDecorator(code["x = y"], "d()"))
+
+
+def test_warnings_about_the_code_itself_are_not_given():
+    code = Code("f(a, '\\.')\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert code.edited(AddKeyword(code["f(a, '\\.')"], "k", "1"), NeedImport("torch")) == "import torch\nf(a, '\\.', k=1)\n"

@@ -10,6 +10,7 @@ from ..source import Span
 from .claims import targets
 from .kinds import NeedImport
 from .segments import NotFound, newline_of
+from .syntax import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def with_imports(source: Source, tree: ast.Module, groups: Groups) -> tuple[Source, ast.Module, Groups]:
-    """The file with the imports that groups need, and the other edits at their places in it; raises `NotFound`."""
+    """The file with the imports that groups need, and the other edits at their places in it; raises `NotFound` and `NotPython`."""
     needed = {module: at for module, at in _needed(groups).items() if not _is_imported(source, tree, module, at)}
     rest = {i: [edit for edit in group if not isinstance(edit, NeedImport)] for i, group in groups.items()}
     if not needed:
@@ -31,7 +32,7 @@ def with_imports(source: Source, tree: ast.Module, groups: Groups) -> tuple[Sour
     for offset in sorted(lines, reverse=True):
         data = data[:offset] + lines[offset] + data[offset:]
     new = source.replace(data)
-    return new, _parsed(new), {i: [_shifted(edit, lines) for edit in group] for i, group in rest.items()}
+    return new, parsed(new.text), {i: [_shifted(edit, lines) for edit in group] for i, group in rest.items()}
 
 
 def _lines(source: Source, tree: ast.Module, needed: Mapping[str, int]) -> dict[int, bytes]:
@@ -42,14 +43,6 @@ def _lines(source: Source, tree: ast.Module, needed: Mapping[str, int]) -> dict[
         offset = _place(source, tree, module, at)
         lines[offset] = lines.get(offset, b"") + b"import " + module.encode() + newline
     return lines
-
-
-def _parsed(source: Source) -> ast.Module:
-    try:
-        return ast.parse(source.text)
-    except (SyntaxError, ValueError) as error:
-        message = f"the import it needs can't be added ({error})"
-        raise NotFound(message) from None
 
 
 def _needed(groups: Groups) -> dict[str, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import io
 import tokenize
 from collections import Counter
@@ -10,6 +9,8 @@ from dataclasses import dataclass
 
 import libcst as cst
 from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
+
+from . import syntax
 
 
 class Refusal(Exception):
@@ -74,10 +75,9 @@ def print_segment(parsed: Parsed, module: cst.Module) -> bytes:
     """The new bytes of a segment; raises `Refusal` when they aren't valid or a comment got lost."""
     new = module.code
     try:
-        ast.parse(new)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        message = f"the result would not be valid Python ({error})"
-        raise Refusal(message) from None
+        syntax.parsed(new)
+    except syntax.NotPython as error:
+        raise Refusal(str(error)) from None
     if _comments(parsed.text) - _comments(new):
         message = "a comment would be lost"
         raise Refusal(message)

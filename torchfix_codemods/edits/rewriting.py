@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,9 +12,11 @@ from .imports import with_imports
 from .kinds import NeedImport
 from .parse import Refusal, parse_segment, print_segment
 from .segments import Layout, NotFound, Segment, indentation_unit, newline_of
+from .syntax import NotPython, parsed
 from .transform import SegmentTransformer
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Collection, Mapping, Sequence
 
     from ..source import Source
@@ -44,13 +45,13 @@ def rewritten(source: Source, tree: ast.Module, groups: Mapping[int, Sequence[Ed
     """The new text with all groups applied; raises `Setback`."""
     try:
         source, tree, edits = with_imports(source, tree, groups)
-    except NotFound as error:
+    except (NotFound, NotPython) as error:
         raise Setback({i: str(error) for i, group in groups.items() if any(isinstance(e, NeedImport) for e in group)}) from None
     data = _Rewriting(source, tree, edits).run()
     try:
-        ast.parse(data.decode())
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise _blamed(groups, f"the result would not be valid Python ({error})") from None
+        parsed(data.decode())
+    except NotPython as error:
+        raise _blamed(groups, str(error)) from None
     return data
 
 
@@ -130,10 +131,10 @@ class _Rewriting:
         data = self._source.data[span.start : span.end]
         edits = [edit for i in sorted(groups) for edit in self._groups[i] if all(span.contains(t) for t in targets(edit))]
         try:
-            parsed = parse_segment(data, work.segment.indentation, newline_of(data) or self._newline, self._unit)
-            module = parsed.module.visit(SegmentTransformer(parsed, span.start, self._unit, edits))
+            segment = parse_segment(data, work.segment.indentation, newline_of(data) or self._newline, self._unit)
+            module = segment.module.visit(SegmentTransformer(segment, span.start, self._unit, edits))
             assert isinstance(module, cst.Module)
-            return print_segment(parsed, module)
+            return print_segment(segment, module)
         except cst.CSTValidationError as error:
             raise Refusal(str(error)) from None
         except RecursionError:
