@@ -20,7 +20,7 @@ class AddKeyword:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceExpression:
-    """Put the expression `code` where the expression at `target` stands."""
+    """Put the expression `code` where the expression at `target` stands, in parentheses where the place needs them."""
 
     target: Span
     code: str
@@ -49,7 +49,7 @@ class AddDecorator:
 
 @dataclass(frozen=True, slots=True)
 class InsertBefore:
-    """Put the statements of `code` (lines, not indented) before the statement at `statement`, above its comments' end."""
+    """Put the statements of `code` (lines, not indented) above the statement at `statement` and the comments directly above it."""
 
     statement: Span
     code: str
@@ -65,7 +65,10 @@ class InsertAfter:
 
 @dataclass(frozen=True, slots=True)
 class MoveBefore:
-    """Move the statement at `statement`, with its comments, to directly before the statement at `before`."""
+    """Move the statement at `statement`, with its comments, to directly before the statement at `before`.
+
+    `before` stands in the same block, or in one around it, whose indentation the statement then takes.
+    """
 
     statement: Span
     before: Span
