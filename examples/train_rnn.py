@@ -39,7 +39,7 @@ class Trainer(object):
         self.text = encoded_text()
         self.model = CharRNN(len(CHARACTERS), args.hidden)
         self.criterion = nn.CrossEntropyLoss()
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.5)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=10)
 
     def batches(self):
         for start in range(0, len(self.text) - args.bptt - 1, args.bptt):
