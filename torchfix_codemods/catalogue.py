@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
+from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from .rule import Category
@@ -18,6 +19,23 @@ GROUP = "torchfix_codemods.transforms"
 
 class UnknownRule(Exception):
     """A name that is neither a rule nor a category; the text suggests what was meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The rules that a user asks for; loaded when they are first needed, once in each process."""
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+    def __call__(self) -> tuple[Rule, ...]:
+        """The rules; raises `UnknownRule`."""
+        return _chosen(self.select, self.ignore)
+
+
+@cache
+def _chosen(select: tuple[str, ...], ignore: tuple[str, ...]) -> tuple[Rule, ...]:
+    return chosen(all_rules(), select, ignore)
 
 
 def all_rules(packs: bool = True) -> tuple[Rule, ...]:
@@ -88,6 +106,8 @@ def find(rules: Sequence[Rule], name: str) -> Rule:
 
 def _suggestion(rules: Sequence[Rule], name: str) -> str:
     known = [rule.name for rule in rules] + [category.value for category in Category] + ["ALL"]
+    import difflib
+
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]!r}?" if close else "`torchfix-codemods rules` lists them"
     return f"unknown rule or category {name!r}; {hint}"

@@ -131,6 +131,16 @@ def test_colors(tmp_path):
     assert b"\033[" not in run("check", cwd=tmp_path).stdout
 
 
+def test_no_rule_is_loaded_where_nothing_mentions_torch(tmp_path):
+    (tmp_path / "a.py").write_text("x = 1\n")
+    code = (
+        "import sys\nfrom torchfix_codemods.cli.entry import run\nassert run(['check', 'a.py']) == 0\n"
+        "print([m for m in sys.modules if m.startswith(('torchfix_codemods.transforms', 'torchfix_codemods.model'))])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True)
+    assert result.stdout.decode().splitlines() == ["No findings in 1 file.", "[]"]
+
+
 def test_nothing_heavy_is_loaded(tmp_path):
     (tmp_path / "a.py").write_text(AFTER)
     code = (

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from typing import TYPE_CHECKING, TypeVar
 
-from ..catalogue import UnknownRule, all_rules, chosen
+from ..catalogue import Choice, UnknownRule
 from ..output.style import use_color
 from ..output.text import failure_text
 from ..rule import Safety
@@ -18,7 +17,6 @@ from .options import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ..rule import Rule
     from .options import Settings
 
 CLEAN, FOUND, USAGE, INTERNAL = 0, 1, 2, 3
@@ -39,9 +37,12 @@ def guarded(command: Callable[[], int]) -> int:
         return USAGE
 
 
-def rules_of(settings: Settings) -> tuple[Rule, ...]:
-    """The rules that the settings choose."""
-    return chosen(all_rules(), settings.select, settings.ignore)
+def rules_of(settings: Settings) -> Choice:
+    """The rules that the settings choose; raises `UnknownRule` at once for a name that is none."""
+    choice = Choice(settings.select, settings.ignore)
+    if settings.select or settings.ignore:
+        choice()
+    return choice
 
 
 def minimum_of(settings: Settings) -> Safety:
@@ -91,6 +92,8 @@ def root_of(paths: Sequence[str]) -> str:
     """The folder that paths in a diff are relative to: the top of the git repository, the current folder, or what was named."""
     first = paths[0] if paths else "."
     folder = os.path.realpath(first if os.path.isdir(first) else os.path.dirname(first) or ".")
+    import subprocess
+
     try:
         found = subprocess.run(["git", "-C", folder, "rev-parse", "--show-toplevel"], capture_output=True, check=False)
     except OSError:

@@ -35,14 +35,14 @@ def prove(names: list[str], device: str, fixtures: str | None) -> int:
 
 def rewritten(rule: Rule, path: Path, unsafe: bool) -> bytes:
     """What one rule makes of a file."""
-    task = RewriteTask((rule,), Safety.UNSAFE if unsafe else Safety.SAFE)
+    task = RewriteTask(lambda: (rule,), Safety.UNSAFE if unsafe else Safety.SAFE)
     result = task.text(str(path), path.read_bytes())
     return b"" if isinstance(result, Failure) else result.after
 
 
 def found(rule: Rule, path: Path) -> list[tuple[int, str, bool]]:
     """Line, message, and whether a fix is offered, of each finding of one rule in a file."""
-    result = CheckTask((rule,)).text(str(path), path.read_bytes())
+    result = CheckTask(lambda: (rule,)).text(str(path), path.read_bytes())
     findings = [] if isinstance(result, Failure) else [located.finding for located in result.findings]
     return [(finding.position.line, finding.message, bool(finding.edits)) for finding in findings]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -45,6 +44,8 @@ def _below(folder: str) -> Iterator[str]:
 
 def _listed_by_git(folder: str) -> list[str] | None:
     """Tracked and untracked files that aren't ignored; None outside a repository, or where git is missing."""
+    import subprocess
+
     command = ["git", "-C", folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
         result = subprocess.run(command, capture_output=True, check=False)

@@ -6,13 +6,12 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..engine import Unstable, check, rewrite
 from ..source import Source, SourceError
 from .run import Failure
 from .unparsable import explain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ..rule import Finding, Rule, Safety
 
@@ -52,7 +51,8 @@ class Rewrote:
 class CheckTask:
     """Find the findings of a file."""
 
-    rules: tuple[Rule, ...]
+    rules: Callable[[], tuple[Rule, ...]]
+    """Gives the rules; asked only for a file that mentions torch, so that a run without one loads none."""
 
     def __call__(self, path: str) -> Checked | Failure:
         """Read and check one file."""
@@ -61,9 +61,11 @@ class CheckTask:
 
     def text(self, path: str, raw: bytes) -> Checked | Failure:
         """Check a text as if it stood at `path`."""
-        active = _active(self.rules, raw)
-        if not active and not _concerns_us(raw):
+        if not _concerns_us(raw):
             return Checked(path)
+        from ..engine import check
+
+        active = [rule for rule in self.rules() if rule.may_find(raw)]
         source = _decoded(path, raw)
         if isinstance(source, Failure):
             return source
@@ -77,7 +79,7 @@ class CheckTask:
 class RewriteTask:
     """Apply the fixes of a file, in memory."""
 
-    rules: tuple[Rule, ...]
+    rules: Callable[[], tuple[Rule, ...]]
     minimum: Safety
 
     def __call__(self, path: str) -> Rewrote | Failure:
@@ -87,13 +89,15 @@ class RewriteTask:
 
     def text(self, path: str, raw: bytes) -> Rewrote | Failure:
         """Rewrite a text as if it stood at `path`."""
-        if not _active(self.rules, raw) and not _concerns_us(raw):
+        if not _concerns_us(raw):
             return Rewrote(path, raw, raw)
+        from ..engine import Unstable, rewrite
+
         source = _decoded(path, raw)
         if isinstance(source, Failure):
             return source
         try:
-            result = rewrite(source, self.rules, self.minimum)
+            result = rewrite(source, self.rules(), self.minimum)
         except SourceError as error:
             return Failure(path, error.line, explain(source.text, error.line, error.reason))
         except Unstable as error:
@@ -116,13 +120,8 @@ def read(path: str) -> bytes | Failure:
         return Failure(path, 1, f"can't be read: {error.strerror}")
 
 
-def _active(rules: Sequence[Rule], raw: bytes) -> list[Rule]:
-    """The rules whose fixed strings all occur: for any other file the text alone decides, and it isn't even parsed."""
-    return [rule for rule in rules if rule.may_find(raw)]
-
-
 def _concerns_us(raw: bytes) -> bool:
-    """Whether the file mentions torch: it is parsed then even when no rule can find anything, to tell when it can't be."""
+    """Whether the file mentions torch: it is parsed then even when no rule can find anything, to tell when that fails."""
     return b"torch" in raw
 
 
