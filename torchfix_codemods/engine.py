@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .model import FileModel
 from .rule import Finding, Safety
+from .source import syntax_tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -85,7 +85,7 @@ def _apply(file: FileModel, todo: list[Finding]) -> tuple[Source, list[Finding],
 
 
 def _newly_undefined(file: FileModel, changed: Source) -> set[str]:
-    return FileModel(changed, ast.parse(changed.text)).names.undefined() - file.names.undefined()
+    return FileModel(changed, syntax_tree(changed.text)).names.undefined() - file.names.undefined()
 
 
 def _key(source: Source, finding: Finding) -> tuple[str, str]:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import warnings
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    import ast
+from typing import NamedTuple
 
 _NEWLINE = re.compile(rb"\r\n|\r|\n")
 _BOM = b"\xef\xbb\xbf"
 _COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+
+
+def syntax_tree(text: str) -> ast.Module:
+    """The syntax tree of Python text; raises what `ast.parse` raises.
+
+    Warnings about the text (such as the one on an unknown escape, since Python 3.12) are not this tool's to give.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
 
 
 class Span(NamedTuple):

@@ -46,6 +46,13 @@ def test_last_line_offers_unsafe_fixes(tmp_path):
     )
 
 
+def test_warnings_about_the_code_are_not_given(tmp_path):
+    (tmp_path / "a.py").write_text(BEFORE + "pattern = '\\.'\nsame = 1 is 1\n")
+    result = run("diff", "a.py", cwd=tmp_path, environment={"PYTHONWARNINGS": "always"})
+    assert b"+print(loss.item())" in result.stdout
+    assert result.stderr == b""
+
+
 def test_stdin(tmp_path):
     result = run("check", "-", "--stdin-filename", "made/up.py", cwd=tmp_path, stdin=BEFORE.encode())
     assert result.stdout.startswith(b"made/up.py:5:7: scalar-index-to-item")

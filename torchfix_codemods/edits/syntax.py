@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import ast
-import warnings
+from typing import TYPE_CHECKING
+
+from ..source import syntax_tree
+
+if TYPE_CHECKING:
+    import ast
 
 
 class NotPython(Exception):
@@ -11,11 +15,9 @@ class NotPython(Exception):
 
 
 def parsed(text: str) -> ast.Module:
-    """The syntax tree of new text; raises `NotPython`. The warnings about the user's own code are not this tool's to give."""
+    """The syntax tree of new text; raises `NotPython`."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(text)
+        return syntax_tree(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         message = f"the result would not be valid Python ({error})"
         raise NotPython(message) from None

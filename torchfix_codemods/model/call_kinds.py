@@ -158,7 +158,7 @@ def _method(kinds: Kinds, call: ast.Call, func: ast.Attribute) -> Fact | None:
     if func.attr == "item" and not call.args:
         return NUMBER
     if owner is None:
-        return TENSOR.likely() if func.attr in api.TENSOR_ONLY_METHODS - {"backward"} else None
+        return _likely_tensor_method(call, func.attr)
     if owner is UNDECIDED:
         return UNDECIDED if func.attr in api.KEEPS_SCALAR else None
     if owner.is_tensor:
@@ -175,7 +175,16 @@ def _method(kinds: Kinds, call: ast.Call, func: ast.Attribute) -> Fact | None:
     return SCALAR if owner.kind is Kind.SCALER and func.attr == "scale" else None
 
 
+def _likely_tensor_method(call: ast.Call, name: str) -> Fact | None:
+    """What a method that is known from tensors gives for an object that nothing is known of."""
+    if name == "size" and call.args:
+        return NUMBER.likely()
+    return TENSOR.likely() if name in api.TENSOR_ONLY_METHODS - {"backward"} else None
+
+
 def _tensor_method(kinds: Kinds, call: ast.Call, owner: Fact, name: str) -> Fact | None:
+    if name == "size" and (call.args or call.keywords):
+        return NUMBER
     if name in _TENSOR_METHOD_KINDS:
         return _TENSOR_METHOD_KINDS[name]
     if name in api.PAIR_METHODS and (name in api.ALWAYS_PAIR or _names_dimension(kinds, call, first=0)):

@@ -6,7 +6,7 @@ import ast
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..source import Source, SourceError
+from ..source import Source, SourceError, syntax_tree
 from .backflow import Backflow
 from .classes import Classes
 from .devices import Devices
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def parse(source: Source) -> ast.Module:
     """The file's tree; raises `SourceError` with the line and what is wrong."""
     try:
-        return ast.parse(source.text)
+        return syntax_tree(source.text)
     except SyntaxError as error:
         raise SourceError(source.path, error.lineno or 1, f"not valid Python 3: {error.msg}") from error
     except ValueError as error:
@@ -149,7 +149,8 @@ class FileModel:
         if not any(isinstance(ancestor, ast.JoinedStr) for ancestor in self.flow.ancestors(node)):
             return True
         try:
-            return ast.dump(ast.parse(f"({self.source.code(node)})", mode="eval").body) == ast.dump(node)
+            [statement] = syntax_tree(f"({self.source.code(node)})").body
+            return isinstance(statement, ast.Expr) and ast.dump(statement.value) == ast.dump(node)
         except (SyntaxError, ValueError, IndexError):
             return False
 

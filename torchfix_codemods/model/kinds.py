@@ -185,6 +185,9 @@ class Kinds:
     def _module_attribute(self, owner: Fact, name: str) -> Fact | None:
         if name not in {"weight", "bias"} and not name.startswith(("weight_ih", "weight_hh", "bias_ih", "bias_hh")):
             return Fact(Kind.MODULE, proven=owner.proven, wrapped=False) if owner.wrapped and name == "module" else None
+        if isinstance(owner.origin, str) and owner.origin.startswith(api.LAZY_LAYERS):
+            # Before its first forward such a parameter has no storage, and nearly every operation on it raises.
+            return OTHER
         own_class = isinstance(owner.origin, ast.ClassDef) and self.classes.assigns(owner.origin, name)
         return None if own_class else PARAMETER if owner.proven else PARAMETER.likely()
 

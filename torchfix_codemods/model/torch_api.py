@@ -35,15 +35,8 @@ TENSOR_LAYERS = frozenset(
 )
 """Layers whose call returns one tensor."""
 
-PARAMETER_LAYERS = frozenset(
-    f"torch.nn.{name}"
-    for name in """
-    Linear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d Embedding EmbeddingBag
-    BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm LayerNorm GroupNorm RMSNorm InstanceNorm1d InstanceNorm2d
-    InstanceNorm3d PReLU
-    """.split()
-)
-"""Layers with a `weight` (and most with a `bias`) of their own."""
+LAZY_LAYERS = "torch.nn.Lazy"
+"""How the names of the layers begin that learn the shapes of their parameters from the first input."""
 
 RECURRENT_LAYERS = frozenset({"torch.nn.RNN", "torch.nn.LSTM", "torch.nn.GRU", "torch.nn.MultiheadAttention", "torch.nn.LSTMCell"})
 """Layers whose call returns a tuple."""

@@ -64,7 +64,7 @@ class NnInitDataArg(Rule):
             edit = ChangeTail(file.source.span(argument), file.source.span(argument.value))
             if file.kinds.is_tensor(argument.value):
                 yield self.finding(file, call, f"pass `{file.source.code(argument.value)}` itself: nn.init works under no_grad", edit)
-            elif _looks_like_parameter(argument.value):
+            elif _looks_like_parameter(file, argument.value):
                 yield self.finding(file, call, f"if `{file.source.code(argument.value)}` is a parameter, pass it without `.data`")
 
 
@@ -75,5 +75,6 @@ def _runs_backward(file: FileModel, call: ast.Call) -> bool:
     return any(event.happening is Happening.BACKWARD for event in file.training.events(function.body))
 
 
-def _looks_like_parameter(node: ast.expr) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr.startswith(("weight", "bias"))
+def _looks_like_parameter(file: FileModel, node: ast.expr) -> bool:
+    fact = file.fact(node)
+    return (fact is None or fact.is_tensor) and isinstance(node, ast.Attribute) and node.attr.startswith(("weight", "bias"))

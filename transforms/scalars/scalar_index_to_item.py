@@ -99,7 +99,9 @@ def _safety(file: FileModel, indexed: ast.expr, base: ast.expr) -> Safety | None
     fact = file.fact(base)
     if fact is not None and fact.kind is Kind.SCALAR_TENSOR and fact.proven:
         return Safety.SAFE
-    if (fact is not None and fact.proven) or not (isinstance(indexed, ast.Attribute) and indexed.attr == "data"):
+    # That a name is read like a tensor doesn't say what shape it has; what it is bound to may.
+    shape_is_open = isinstance(base, ast.Name) and fact is not None and fact.kind is Kind.TENSOR
+    if (fact is not None and fact.proven and not shape_is_open) or not (isinstance(indexed, ast.Attribute) and indexed.attr == "data"):
         return None
     name = base.attr if isinstance(base, ast.Attribute) else base.id if isinstance(base, ast.Name) else ""
     return Safety.UNSAFE if _LOSS_NAME.search(name) and file.names.imports("torch") and not _may_have_dimensions(file, base) else None
@@ -109,6 +111,8 @@ def _may_have_dimensions(file: FileModel, base: ast.expr) -> bool:
     """Whether something says that the name holds a sequence, an unreduced loss, or one value for each device."""
     if not isinstance(base, ast.Name):
         return False
+    if any(_is_given_a_gradient(file, read) for read in file.kinds.reads(base.id)):
+        return True
     for binding in file.names.bindings(base):
         _form, value, path = file.flow.definition(binding)
         if value is None:
@@ -121,6 +125,14 @@ def _may_have_dimensions(file: FileModel, base: ast.expr) -> bool:
         if receiver is not None and (receiver.wrapped or (receiver.kind is Kind.MODULE and _is_unreduced(receiver.call))):
             return True
     return False
+
+
+def _is_given_a_gradient(file: FileModel, read: ast.Name) -> bool:
+    """`x.backward(one)`: what has no dimension needs no gradient, so that this may be a tensor of one element."""
+    method = file.parent(read)
+    call = file.parent(method)
+    is_backward = isinstance(method, ast.Attribute) and method.attr == "backward"
+    return is_backward and isinstance(call, ast.Call) and bool(call.args or any(k.arg == "gradient" for k in call.keywords))
 
 
 def _is_unreduced(call: ast.Call | None) -> bool:
