@@ -80,10 +80,13 @@ def _mentions_group(path: str) -> bool:
 
 
 def chosen(rules: Sequence[Rule], select: Iterable[str], ignore: Iterable[str]) -> tuple[Rule, ...]:
-    """The rules that names, categories or ALL select, without those ignored; raises `UnknownRule`."""
+    """The rules that names, categories or ALL select, without those ignored; raises `UnknownRule`.
+
+    Optional rules have to be selected by name.
+    """
     wanted = _named(rules, list(select) or ["ALL"])
     unwanted = _named(rules, list(ignore))
-    return tuple(rule for rule in rules if rule.name in wanted - unwanted)
+    return tuple(rule for rule in rules if rule.name in wanted - unwanted and (not rule.optional or rule.name in select))
 
 
 def _named(rules: Sequence[Rule], names: Iterable[str]) -> set[str]:

@@ -70,6 +70,8 @@ class Rule(ABC):
     """The best safety that a finding of this rule can have."""
     needles: ClassVar[tuple[bytes, ...]] = (b"torch",)
     """Byte strings that all occur in every file with a finding: the others are not even parsed."""
+    optional: ClassVar[bool] = False
+    """Whether the rule is a matter of taste or of much noise, and runs only for those who select it by its name."""
     pattern: ClassVar[re.Pattern[bytes] | None] = None
     """What also matches in every file with a finding, where strings alone say too little."""
 

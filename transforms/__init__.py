@@ -19,16 +19,24 @@ from .scalars.scalar_index_to_item import ScalarIndexToItem
 CHAIN = (
     # Expressions first: the blocks that later rules wrap and move then hold their final text.
     ScalarIndexToItem(),
+    # Checkpoints: whole files before the options of one call.
     WholeModelSaveLoad(),
     TorchLoadMapLocation(),
+    # Writes in place, and reads of `.data`.
     NnInitDataArg(),
     DataInplaceToNoGrad(),
     DataReadToDetach(),
+    # Devices.
     TensorToNumpy(),
+    # Losses, and what is kept of them.
     LossGraphAccumulation(),
+    # Gradients: statements that move or are added.
     ZeroGradWipesGradients(),
     ZeroGradMissing(),
+    # Modes, and what holds for whole functions.
     EvalModeNotRestored(),
     EvalMissingEvalMode(),
     EvalMissingNoGrad(),
+    # Data loaders: the main guard indents what all others have changed.
+    # Mixed precision, timing and determinism.
 )

@@ -15,6 +15,7 @@ FIXTURES = ROOT / "fixtures"
 RULES = {rule.name: rule for rule in CHAIN}
 CASES = [case for rule in CHAIN for case in cases(FIXTURES, rule.name)]
 REWRITES = [case for case in CASES if case.is_rewrite]
+EXECUTED = [case for case in CASES if case.contract]
 
 
 def identify(case: Case) -> str:

@@ -48,7 +48,6 @@ def test_an_unknown_rule_has_no_cases(tmp_path):
         ({"after_py": "b", "contract_toml": CONTRACT}, "before.py is missing"),
         ({"before_py": "a", "after_py": "b"}, "belong together"),
         ({"before_py": "a", "contract_toml": CONTRACT}, "belong together"),
-        ({"before_py": "a", "after_py": "b", "contract_toml": CONTRACT, "report_toml": ""}, "has no report.toml"),
         ({"before_py": "a", "after_py": "b", "contract_toml": "promises = ["}, "contract.toml: "),
         ({"before_py": "a", "after_py": "b", "contract_toml": ""}, "contract.toml: a contract needs"),
         ({"before_py": "a", "after_py": "b", "contract_toml": "devices = ['tpu']\n" + CONTRACT}, "contract.toml: devices is a list of"),
@@ -64,6 +63,13 @@ def test_mistakes_name_the_file_and_what_is_expected(fixtures, files, says):
         cases(folder, "some-rule")
     assert says in str(error.value)
     assert "some_case" in str(error.value)
+
+
+def test_the_after_of_a_report_is_executed_and_no_rewrite(fixtures):
+    report = "findings = [{ line = 3, says = 'x' }]"
+    [case] = cases(fixtures(before_py="a", after_py="b", contract_toml=CONTRACT, report_toml=report), "some-rule")
+    assert (case.is_rewrite, case.is_refusal) == (False, False)
+    assert case.contract is not None
 
 
 def test_a_rewrite_needs_a_harness(fixtures):

@@ -36,7 +36,10 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One case: a rewrite when it has an `after`, reports when it lists some, else a refusal: nothing may be found."""
+    """One case: reports when it lists some, else a rewrite when it has an `after`, else a refusal: nothing may be found.
+
+    The `after` of a report is what its message advises, written by hand: the contract then proves the advice.
+    """
 
     rule: str
     name: str
@@ -49,7 +52,7 @@ class Case:
     @property
     def is_rewrite(self) -> bool:
         """Whether the rule must change the code."""
-        return self.after is not None
+        return self.after is not None and not self.reports
 
     @property
     def is_refusal(self) -> bool:
@@ -75,8 +78,8 @@ def _case(folder: Path, place: Path) -> Case:
         raise FixtureError(f"{place}: before.py is missing; it holds the code that the rule reads")
     if after.exists() != contract.exists():
         raise FixtureError(f"{place}: after.py and contract.toml belong together; a refusal has neither")
-    if after.exists() and (reports.exists() or not harness.exists()):
-        raise FixtureError(f"{place}: a rewrite needs {harness.name} in the folder of its rule, and has no report.toml")
+    if after.exists() and not harness.exists():
+        raise FixtureError(f"{place}: code with an after.py needs {harness.name} in the folder of its rule")
     return Case(
         folder.name,
         place.name,

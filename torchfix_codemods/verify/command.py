@@ -67,6 +67,7 @@ def _prove(rule: Rule, device: str, fixtures: Path, tool: Tool) -> Iterator[Row]
     for case in found:
         if case.is_rewrite:
             yield _text_row(rule, case, tool)
+        if case.contract:
             yield from _executed(case, device)
     yield from _counted(rule, "refusal", "silent", [case for case in found if case.is_refusal], tool)
     yield from _counted(rule, "report", "made", [case for case in found if case.reports], tool)

@@ -1,0 +1,1 @@
+"""Rules about mixed precision, timing and determinism."""

@@ -1,0 +1,1 @@
+"""Rules about loss functions and what they are given."""
