@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .model import FileModel
+from .model import ALONE, FileModel, ProjectView
 from .rule import Finding, Safety
 from .source import syntax_tree
 
@@ -39,9 +39,12 @@ class Unstable(Exception):
     """The fixes of a file never come to rest; nothing of it may be written."""
 
 
-def check(source: Source, rules: Sequence[Rule]) -> tuple[Finding, ...]:
-    """The findings of one file, by place; raises `SourceError` when the file is not Python 3."""
-    return _find(FileModel(source), rules)
+def check(source: Source, rules: Sequence[Rule], view: ProjectView = ALONE) -> tuple[Finding, ...]:
+    """The findings of one file, by place; raises `SourceError` when the file is not Python 3.
+
+    `view` shows the project around it; without one, nothing is known of what the file imports.
+    """
+    return _find(FileModel(source, view=view), rules)
 
 
 def _find(file: FileModel, rules: Sequence[Rule]) -> tuple[Finding, ...]:
@@ -50,12 +53,12 @@ def _find(file: FileModel, rules: Sequence[Rule]) -> tuple[Finding, ...]:
     return tuple(sorted(set(findings), key=lambda finding: (finding.span, finding.rule)))
 
 
-def rewrite(source: Source, rules: Sequence[Rule], minimum: Safety) -> Rewritten:
+def rewrite(source: Source, rules: Sequence[Rule], minimum: Safety, view: ProjectView = ALONE) -> Rewritten:
     """Apply the fixes of at least `minimum` safety until none is left; raises `SourceError`, and `Unstable`."""
     order = {rule.name: place for place, rule in enumerate(rules)}
     current, fixed, refused = source, list[Finding](), dict[tuple[str, str], str]()
     for passes in range(PASS_LIMIT + 1):
-        file = FileModel(current)
+        file = FileModel(current, view=view)
         findings = _find(file, rules)
         todo = [f for f in findings if f.edits and f.safety >= minimum and _key(current, f) not in refused]
         if not todo:

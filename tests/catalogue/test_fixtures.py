@@ -8,7 +8,7 @@ from torchfix_codemods.engine import rewrite
 from torchfix_codemods.rule import Safety
 from torchfix_codemods.transforms import CHAIN
 
-from .collection import CASES, FIXTURES, REWRITES, RULES, findings_in, fixed, identify, source_of
+from .collection import CASES, FIXTURES, REWRITES, RULES, findings_in, fixed, identify, source_of, view_of
 
 
 @pytest.mark.parametrize("case", REWRITES, ids=identify)
@@ -34,8 +34,8 @@ def test_the_rule_has_nothing_left_to_fix(case):
 
 @pytest.mark.parametrize("case", REWRITES, ids=identify)
 def test_the_whole_chain_comes_to_rest(case):
-    once = rewrite(source_of(case.before), CHAIN, Safety.UNSAFE)
-    again = rewrite(source_of(case.before, once.data), CHAIN, Safety.UNSAFE)
+    once = rewrite(source_of(case.before), CHAIN, Safety.UNSAFE, view_of(case.before))
+    again = rewrite(source_of(case.before, once.data), CHAIN, Safety.UNSAFE, view_of(case.before))
     assert again.data == once.data
     assert again.fixed == ()
 

@@ -12,7 +12,7 @@ from torchfix_codemods.engine import check
 from torchfix_codemods.source import Span
 from torchfix_codemods.transforms import CHAIN
 
-from .collection import CASES, REWRITES, RULES, findings_in, identify, source_of
+from .collection import CASES, REWRITES, RULES, findings_in, identify, source_of, view_of
 
 # What a safe rewrite may change: memory, graphs and version counters are no values that a program computes with.
 _POINT_OF_THE_RULE = {"saved bytes", "peak memory", "graph nodes", "writes counted", "tracked"}
@@ -78,4 +78,4 @@ def test_order_of_rules_does_not_change_findings():
 def _model(path):
     from torchfix_codemods.model import FileModel
 
-    return FileModel(source_of(path))
+    return FileModel(source_of(path), view=view_of(path))

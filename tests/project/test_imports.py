@@ -18,7 +18,7 @@ ALLOWED = {
     "engine": {"rule", "model", "edits", "source"},
     "catalogue": {"rule", "transforms"},
     "transforms": {"rule", "model", "edits"},
-    "workspace": {"engine", "source", "rule"},
+    "workspace": {"engine", "model", "source", "rule"},
     "output": {"rule", "workspace"},
     "verify": {"rule", "output"},
     "cli": {"catalogue", "rule", "workspace", "output", "verify", ""},

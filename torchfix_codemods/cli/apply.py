@@ -12,7 +12,7 @@ from ..workspace.run import Failure
 from ..workspace.tasks import RewriteTask, Rewrote
 from ..workspace.write import NotWritten, write
 from .diff import tell_remaining
-from .files import CLEAN, FOUND, INTERNAL, minimum_of, over_files, root_of, rules_of, stdin_name, stdin_text, tell_failures
+from .files import CLEAN, FOUND, INTERNAL, minimum_of, over_files, root_of, rules_of, stdin_name, stdin_text, surroundings_of, tell_failures
 
 if TYPE_CHECKING:
     from .options import Settings
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def apply(settings: Settings) -> int:
     """Write the fixed files and print a summary; 0 when nothing is left, 1 when findings are."""
-    task = RewriteTask(rules_of(settings), minimum_of(settings))
+    task = RewriteTask(rules_of(settings), minimum_of(settings), surroundings_of(settings))
     if settings.reads_stdin:
         return _filter(task.text(stdin_name(settings), stdin_text()), settings)
     failures: list[Failure] = []

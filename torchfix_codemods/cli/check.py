@@ -10,7 +10,7 @@ from ..output.text import count, finding_text, hidden_fixes
 from ..rule import Safety
 from ..workspace.run import Failure
 from ..workspace.tasks import Checked, CheckTask
-from .files import CLEAN, FOUND, minimum_of, over_files, rules_of, stdin_name, stdin_text, tell_failures
+from .files import CLEAN, FOUND, minimum_of, over_files, rules_of, stdin_name, stdin_text, surroundings_of, tell_failures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def check(settings: Settings) -> int:
     """Print the findings of all files; 1 when there are any (or a file could not be analysed), else 0."""
-    task = CheckTask(rules_of(settings))
+    task = CheckTask(rules_of(settings), surroundings_of(settings))
     results: Iterable[Checked | Failure]
     results = [task.text(stdin_name(settings), stdin_text())] if settings.reads_stdin else over_files(task, settings)
     color = use_color(settings.color)

@@ -10,7 +10,7 @@ from ..output.style import use_color
 from ..output.text import finding_text, hidden_fixes
 from ..workspace.run import Failure
 from ..workspace.tasks import RewriteTask, Rewrote
-from .files import CLEAN, FOUND, minimum_of, over_files, root_of, rules_of, stdin_name, stdin_text, tell_failures
+from .files import CLEAN, FOUND, minimum_of, over_files, root_of, rules_of, stdin_name, stdin_text, surroundings_of, tell_failures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def diff(settings: Settings) -> int:
     """Print the diff of all files to stdout, and what has no fix to stderr; 1 when something would change."""
-    task = RewriteTask(rules_of(settings), minimum_of(settings))
+    task = RewriteTask(rules_of(settings), minimum_of(settings), surroundings_of(settings))
     results: Iterable[Rewrote | Failure]
     results = [task.text(stdin_name(settings), stdin_text())] if settings.reads_stdin else over_files(task, settings)
     root = root_of([] if settings.reads_stdin else settings.paths)

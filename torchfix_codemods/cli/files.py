@@ -12,6 +12,7 @@ from ..output.text import failure_text
 from ..rule import Safety
 from ..workspace.discover import MissingPath, discover
 from ..workspace.run import Failure, default_jobs, run
+from ..workspace.surroundings import Surroundings
 from .options import UsageError
 
 if TYPE_CHECKING:
@@ -48,6 +49,11 @@ def rules_of(settings: Settings) -> Choice:
 def minimum_of(settings: Settings) -> Safety:
     """The least safety that a fix must have."""
     return Safety.UNSAFE if settings.unsafe_fixes else Safety.SAFE
+
+
+def surroundings_of(settings: Settings) -> Surroundings:
+    """The projects around the files that the settings name."""
+    return Surroundings(tuple(path for path in settings.paths if os.path.isdir(path)))
 
 
 def over_files(task: Callable[[str], Result], settings: Settings) -> Iterator[Result | Failure]:

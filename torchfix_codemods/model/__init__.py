@@ -3,6 +3,7 @@
 from .facts import Fact, Kind
 from .file import FileModel
 from .gradients import Recording
+from .project import ALONE, Project, ProjectView
 from .training import Event, Happening
 
-__all__ = ["Event", "Fact", "FileModel", "Happening", "Kind", "Recording"]
+__all__ = ["ALONE", "Event", "Fact", "FileModel", "Happening", "Kind", "Project", "ProjectView", "Recording"]

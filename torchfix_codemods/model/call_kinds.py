@@ -11,6 +11,7 @@ from .facts import ARRAY, NUMBER, OTHER, PAIR, PARAMETER, SCALAR, SEQUENCE, TENS
 if TYPE_CHECKING:
     from .index import Function
     from .kinds import Kinds
+    from .project import Definition
 
 _BUILTINS = {
     **dict.fromkeys(("int", "float", "len", "bool", "round", "ord", "hash"), NUMBER),
@@ -29,7 +30,8 @@ def called(kinds: Kinds, call: ast.Call) -> Fact | None:
     """What is known of a call's result."""
     name = kinds.names.qualified(call.func)
     if name:
-        return _library(kinds, call, name)
+        imported = kinds.classes.imported(name)
+        return instance(kinds, imported, call) if imported else _library(kinds, call, name)
     definition = kinds.classes.resolve(call.func)
     if definition:
         return instance(kinds, definition, call)
@@ -44,8 +46,8 @@ def called(kinds: Kinds, call: ast.Call) -> Fact | None:
     return output(kinds, receiver) if receiver and receiver.kind is Kind.MODULE else None
 
 
-def instance(kinds: Kinds, definition: ast.ClassDef, call: ast.Call | None = None) -> Fact:
-    """An object of a class of this file."""
+def instance(kinds: Kinds, definition: ast.ClassDef | Definition, call: ast.Call | None = None) -> Fact:
+    """An object of a class of this file, or of another of the project."""
     if kinds.classes.is_module(definition):
         return Fact(Kind.MODULE, definition, call)
     return Fact(Kind.OPTIMIZER if kinds.classes.is_optimizer(definition) else Kind.OTHER, definition, call)
@@ -211,7 +213,7 @@ def element_of_call(kinds: Kinds, call: ast.Call, index: int | None, rest: tuple
     if receiver and receiver.kind is Kind.MODULE:
         if isinstance(receiver.origin, str):
             return _recurrent_element(kinds, receiver, index, rest)
-        forward = kinds.classes.method(receiver.origin, "forward") if receiver.origin else None
+        forward = kinds.classes.method(receiver.origin, "forward") if isinstance(receiver.origin, ast.ClassDef) else None
         functions = (forward,) if forward else ()
     parts = [kinds.element(value, (index, *rest)) if value else None for f in functions for value in kinds.functions.returns(f)]
     return join(parts) if parts else None

@@ -8,21 +8,24 @@ from typing import TYPE_CHECKING
 from . import torch_api as api
 from .facts import TENSOR, Fact, join
 from .index import FUNCTIONS
+from .outline import stores_on_self
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from .facts import Origin
     from .index import Function, Index
     from .kinds import Kinds
     from .names import Names
+    from .outline import ClassOutline
+    from .project import Definition, ProjectView
 
 
 class Classes:
     """The classes defined in one file."""
 
-    def __init__(self, index: Index, names: Names) -> None:
-        self._index = index
-        self._names = names
+    def __init__(self, index: Index, names: Names, view: ProjectView) -> None:
+        self._index, self._names, self._view = index, names, view
         self._attributes: dict[ast.ClassDef, dict[str, list[ast.expr]]] = {}
 
     def resolve(self, node: ast.expr) -> ast.ClassDef | None:
@@ -34,7 +37,10 @@ class Classes:
         return None
 
     def lineage(self, definition: ast.ClassDef) -> Iterator[ast.ClassDef | str]:
-        """The class, its bases in this file (all generations), and the dotted names of bases from outside."""
+        """The class, its bases in this file (all generations), and the dotted names of bases from outside.
+
+        A base from another file of the project comes with the names of its own bases.
+        """
         seen: set[ast.ClassDef] = set()
         todo = [definition]
         while todo:
@@ -48,15 +54,64 @@ class Classes:
                 if own:
                     todo.append(own)
                 else:
-                    yield self._names.qualified(base) or ast.unparse(base)
+                    yield from self._outside(self._names.qualified(base) or ast.unparse(base))
 
-    def is_module(self, definition: ast.ClassDef) -> bool:
+    def _outside(self, name: str) -> Iterator[str]:
+        yield name
+        definition = self.imported(name)
+        for base in self._view.project.lineage(definition) if definition else ():
+            yield base if isinstance(base, str) else base.name
+
+    def imported(self, name: str | None) -> Definition | None:
+        """The class of another file of the project that a dotted name refers to."""
+        definition = self._view.resolve(name)
+        return definition if definition and self._view.project.class_outline(definition) else None
+
+    def origins(self, origin: Origin) -> Iterator[str]:
+        """The dotted names of the library classes that a class (of any file) descends from."""
+        lineage = self.lineage(origin) if isinstance(origin, ast.ClassDef) else self._lineage_elsewhere(origin)
+        yield from (base for base in lineage if isinstance(base, str))
+
+    def _lineage_elsewhere(self, origin: str | Definition | None) -> Iterator[str]:
+        if isinstance(origin, str):
+            yield origin
+        elif origin is not None:
+            yield from (base for base in self._view.project.lineage(origin) if isinstance(base, str))
+
+    def has_method(self, origin: Origin, name: str) -> bool:
+        """Whether a class, or a base of it in the project, defines a method itself."""
+        if isinstance(origin, ast.ClassDef):
+            if self.method(origin, name):
+                return True
+            outside = [self.imported(base) for base in self.lineage(origin) if isinstance(base, str)]
+            return any(definition and self.has_method(definition, name) for definition in outside)
+        return any(name in seen.methods for seen in self.outlines(origin))
+
+    def outlines(self, origin: Origin) -> list[ClassOutline]:
+        """The outlines of a class of another file, and of its bases in the project; none for other origins."""
+        if origin is None or isinstance(origin, (str, ast.ClassDef)):
+            return []
+        project = self._view.project
+        found = [project.class_outline(base) for base in project.lineage(origin) if not isinstance(base, str)]
+        return [seen for seen in found if seen is not None]
+
+    def keeps_state(self, origin: Origin, name: str) -> bool:
+        """Whether a method stores something on its instance."""
+        if isinstance(origin, ast.ClassDef):
+            method = self.method(origin, name)
+            if method is not None:
+                return stores_on_self(method)
+            outside = [self.imported(base) for base in self.lineage(origin) if isinstance(base, str)]
+            return any(definition is not None and self.keeps_state(definition, name) for definition in outside)
+        return any(name in seen.storing for seen in self.outlines(origin))
+
+    def is_module(self, definition: ast.ClassDef | Definition) -> bool:
         """Whether the class is proven to descend from `torch.nn.Module`."""
-        return any(isinstance(base, str) and base.startswith("torch.nn.") for base in self.lineage(definition))
+        return any(base.startswith("torch.nn.") for base in self.origins(definition))
 
-    def is_optimizer(self, definition: ast.ClassDef) -> bool:
+    def is_optimizer(self, definition: ast.ClassDef | Definition) -> bool:
         """Whether the class is proven to descend from `torch.optim.Optimizer`."""
-        return any(base in api.OPTIMIZERS for base in self.lineage(definition) if isinstance(base, str))
+        return any(base in api.OPTIMIZERS for base in self.origins(definition))
 
     def is_framework(self, definition: ast.ClassDef) -> bool:
         """Whether a training framework runs the class: it then manages mode, gradients and devices."""

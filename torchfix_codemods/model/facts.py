@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     import ast
+
+    from .project import Definition
+
+    Origin: TypeAlias = str | ast.ClassDef | Definition | None
 
 
 class Kind(Enum):
@@ -46,8 +50,8 @@ class Fact:
     """A kind with its evidence: `proven` by the code's meaning, or only likely (a name, a convention)."""
 
     kind: Kind
-    origin: str | ast.ClassDef | None = None
-    """The class of a module, optimizer or other object: its dotted name, or its definition in this file."""
+    origin: Origin = None
+    """The class of a module, optimizer or other object: its dotted name, or its definition in this file or another."""
     call: ast.Call | None = None
     """The constructor call, where it is known."""
     proven: bool = True

@@ -18,6 +18,7 @@ from .identity import Identities
 from .index import Index
 from .kinds import Kinds
 from .names import Names
+from .project import ALONE, ProjectView
 from .reads import Reads
 from .roles import Roles
 from .training import Training
@@ -43,8 +44,8 @@ def parse(source: Source) -> ast.Module:
 class FileModel:
     """One parsed file and everything that rules may ask about it."""
 
-    def __init__(self, source: Source, tree: ast.Module | None = None) -> None:
-        self.source = source
+    def __init__(self, source: Source, tree: ast.Module | None = None, view: ProjectView = ALONE) -> None:
+        self.source, self.view = source, view
         self.tree = parse(source) if tree is None else tree
 
     @cached_property
@@ -65,7 +66,7 @@ class FileModel:
     @cached_property
     def classes(self) -> Classes:
         """Classes of the file."""
-        return Classes(self.index, self.names)
+        return Classes(self.index, self.names, self.view)
 
     @cached_property
     def functions(self) -> Functions:

@@ -12,6 +12,7 @@ from .flow import Form
 from .index import FUNCTIONS
 
 if TYPE_CHECKING:
+    from .facts import Origin
     from .index import Function
     from .kinds import Kinds
 
@@ -204,7 +205,7 @@ class Gradients:
             return False
         return _any([self.tracked(argument) for argument in call.args])
 
-    def _module_call(self, call: ast.Call, origin: str | ast.ClassDef | None, proven: bool) -> bool | None:
+    def _module_call(self, call: ast.Call, origin: Origin, proven: bool) -> bool | None:
         arguments = _any([self.tracked(argument) for argument in call.args])
         if isinstance(origin, str) and (origin in api.LOSS_LAYERS or origin in _WITHOUT_PARAMETERS):
             return arguments

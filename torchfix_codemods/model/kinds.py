@@ -189,7 +189,7 @@ class Kinds:
             # Before its first forward such a parameter has no storage, and nearly every operation on it raises.
             return OTHER
         own_class = isinstance(owner.origin, ast.ClassDef) and self.classes.assigns(owner.origin, name)
-        return None if own_class else PARAMETER if owner.proven else PARAMETER.likely()
+        return None if own_class or self.classes.outlines(owner.origin) else PARAMETER if owner.proven else PARAMETER.likely()
 
     def _call(self, node: ast.Call) -> Fact | None:
         return called(self, node)

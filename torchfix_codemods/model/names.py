@@ -37,7 +37,8 @@ class Names:
         None for anything else, and for a name that also has another binding in its scope.
         """
         if node not in self._qualified:
-            self._qualified[node] = _canonical(self._resolve(node))
+            resolved = self._resolve(node)
+            self._qualified[node] = canonical(resolved) if resolved else None
         return self._qualified[node]
 
     def _resolve(self, node: ast.AST) -> str | None:
@@ -89,9 +90,9 @@ class Names:
         return {name.id for name in loads if name.id not in _BUILTINS and self.scope_of(name) is None}
 
 
-def _canonical(name: str | None) -> str | None:
+def canonical(name: str) -> str:
     """The documented spelling of a name that torch also exports from inner modules."""
-    if name is None or not name.startswith("torch"):
+    if not name.startswith("torch"):
         return name
     for prefix, public in CANONICAL_PREFIXES:
         if name.startswith(prefix):

@@ -56,7 +56,7 @@ def _annotated(kinds: Kinds, _: Function, argument: ast.arg) -> Fact | None:
     if annotation is None:
         return None
     name = kinds.names.qualified(annotation) or ""
-    definition = kinds.classes.resolve(annotation)
+    definition = kinds.classes.resolve(annotation) or kinds.classes.imported(name)
     if definition and kinds.classes.is_module(definition):
         return Fact(Kind.MODULE, definition)
     if name in {"torch.Tensor", "torch.FloatTensor", "torch.LongTensor"}:
@@ -122,7 +122,7 @@ def is_layer_test(kinds: Kinds, call: ast.Call) -> bool:
 
 
 def _is_own_module(kinds: Kinds, node: ast.expr) -> bool:
-    definition = kinds.classes.resolve(node)
+    definition = kinds.classes.resolve(node) or kinds.classes.imported(kinds.names.qualified(node))
     return definition is not None and kinds.classes.is_module(definition)
 
 

@@ -154,6 +154,9 @@ class Training:
     def _train(self, call: ast.Call, func: ast.Attribute) -> tuple[Happening, ast.expr | None] | None:
         if not self._may_be_module(func.value) or len(call.args) + len(call.keywords) > 1 or self._kinds.functions.targets(call):
             return None
+        fact = self._kinds.fact(func.value)
+        if fact is not None and self._kinds.classes.has_method(fact.origin, "train"):
+            return Happening.RESTORE, func.value
         mode = call.args[0] if call.args else call.keywords[0].value if call.keywords else None
         if mode is None:
             return Happening.RESTORE if self._is_either(call, func, "eval") else Happening.TRAIN, func.value

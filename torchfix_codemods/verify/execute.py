@@ -75,6 +75,7 @@ def observe(case: Case, code: Path, device: str, timeout: float = TIMEOUT) -> Si
 
 def _observe(case: Case, code: Path, device: str, seed: int) -> dict[str, object]:
     _prepare(device, seed)
+    sys.path.insert(0, str(case.before.parent))
     harness = load_module(case.harness, "harness")
     function = getattr(harness, case.name.replace("-", "_"), None) or harness.observe
     try:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..source import Source, SourceError
 from .run import Failure
+from .surroundings import Surroundings
 from .unparsable import explain
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class CheckTask:
 
     rules: Callable[[], tuple[Rule, ...]]
     """Gives the rules; asked only for a file that mentions torch, so that a run without one loads none."""
+    surroundings: Surroundings = field(default_factory=Surroundings)
 
     def __call__(self, path: str) -> Checked | Failure:
         """Read and check one file."""
@@ -70,7 +72,7 @@ class CheckTask:
         if isinstance(source, Failure):
             return source
         try:
-            return Checked(path, _located(source, check(source, active)))
+            return Checked(path, _located(source, check(source, active, self.surroundings.view(path))))
         except SourceError as error:
             return Failure(path, error.line, explain(source.text, error.line, error.reason))
 
@@ -81,6 +83,7 @@ class RewriteTask:
 
     rules: Callable[[], tuple[Rule, ...]]
     minimum: Safety
+    surroundings: Surroundings = field(default_factory=Surroundings)
 
     def __call__(self, path: str) -> Rewrote | Failure:
         """Read and rewrite one file."""
@@ -97,7 +100,7 @@ class RewriteTask:
         if isinstance(source, Failure):
             return source
         try:
-            result = rewrite(source, self.rules(), self.minimum)
+            result = rewrite(source, self.rules(), self.minimum, self.surroundings.view(path))
         except SourceError as error:
             return Failure(path, error.line, explain(source.text, error.line, error.reason))
         except Unstable as error:

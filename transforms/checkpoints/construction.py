@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING
 from torchfix_codemods.model import Kind
 from torchfix_codemods.model.flow import Form
 from torchfix_codemods.model.index import FUNCTIONS
+from torchfix_codemods.model.outline import has_special_buffers, stores_on_self
 from torchfix_codemods.model.torch_api import CONTAINERS, KEEPS_MODULE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from torchfix_codemods.model import FileModel
+    from torchfix_codemods.model.facts import Origin
     from torchfix_codemods.model.identity import Identity
 
 _STATE_METHODS = frozenset({"__getstate__", "__setstate__", "__reduce__", "__reduce_ex__"})
@@ -95,15 +99,14 @@ def _same_binding(file: FileModel, node: ast.expr, load: ast.AST) -> bool:
     return scope is not None and len(scope.bindings[node.id]) == 1 and file.names.visible(node.id, load) is scope
 
 
-def change_after_making(file: FileModel, model: ast.expr, fact_class: ast.ClassDef | str | None) -> str:
+def change_after_making(file: FileModel, model: ast.expr, fact_class: Origin) -> str:
     """What makes the saved object more than its class and its state dict; empty when nothing does."""
     identity = file.identities.of(model)
     if identity is None:
         return "which object is saved isn't clear"
-    if isinstance(fact_class, ast.ClassDef):
-        reason = _class_state(file, fact_class)
-        if reason:
-            return reason
+    reason = _class_state(file, fact_class)
+    if reason:
+        return reason
     for node in file.index.all(ast.Attribute):
         reason = _change(file, node, identity)
         if reason:
@@ -111,25 +114,32 @@ def change_after_making(file: FileModel, model: ast.expr, fact_class: ast.ClassD
     return _passed_to_surgery(file, identity)
 
 
-def _class_state(file: FileModel, definition: ast.ClassDef) -> str:
-    for base in file.classes.lineage(definition):
-        if not isinstance(base, ast.ClassDef):
-            if base != "torch.nn.Module" and base not in CONTAINERS:
-                return f"its class descends from {base}"
-            continue
-        for method in base.body:
-            if isinstance(method, FUNCTIONS) and method.name in _STATE_METHODS:
-                return f"its class defines {method.name}"
-            if isinstance(method, FUNCTIONS) and method.name != "__init__" and _stores_on_self(method):
-                return f"`{base.name}.{method.name}` keeps state on the module that a state dict doesn't hold"
-        if any(isinstance(n, ast.keyword) and n.arg == "persistent" for n in ast.walk(base)):
+def _class_state(file: FileModel, origin: Origin) -> str:
+    bases = file.classes.origins(origin) if not isinstance(origin, str) else ()
+    outside = next((b for b in bases if b != "torch.nn.Module" and b not in CONTAINERS), "")
+    if outside:
+        return f"its class descends from {outside}"
+    for name, methods, storing, special_buffers in _definitions(file, origin):
+        special = sorted(methods & _STATE_METHODS)
+        if special:
+            return f"its class defines {special[0]}"
+        keeping = sorted(storing - {"__init__"})
+        if keeping:
+            return f"`{name}.{keeping[0]}` keeps state on the module that a state dict doesn't hold"
+        if special_buffers:
             return "it has buffers that a state dict doesn't hold"
     return ""
 
 
-def _stores_on_self(method: ast.AST) -> bool:
-    stores = (n for n in ast.walk(method) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
-    return any(isinstance(n.value, ast.Name) and n.value.id == "self" for n in stores)
+def _definitions(file: FileModel, origin: Origin) -> Iterator[tuple[str, frozenset[str], frozenset[str], bool]]:
+    """Name, methods, methods that set attributes, and whether there are special buffers, for each class of a module's lineage."""
+    for base in file.classes.lineage(origin) if isinstance(origin, ast.ClassDef) else ():
+        if isinstance(base, ast.ClassDef):
+            methods = [method for method in base.body if isinstance(method, FUNCTIONS)]
+            storing = frozenset(method.name for method in methods if stores_on_self(method))
+            yield base.name, frozenset(method.name for method in methods), storing, has_special_buffers(base)
+    for seen in file.classes.outlines(origin):
+        yield "the class", seen.methods, seen.storing, seen.special_buffers
 
 
 def _change(file: FileModel, node: ast.Attribute, identity: Identity) -> str:

@@ -154,9 +154,7 @@ def _argument_use(file: FileModel, call: ast.Call) -> Use:
         return Use.DIRECT
     fact = file.fact(call.func.value)
     proven = fact is not None and fact.proven and fact.kind in _STATEFUL
-    overridden = (
-        proven and fact is not None and isinstance(fact.origin, ast.ClassDef) and file.classes.method(fact.origin, "load_state_dict")
-    )
+    overridden = proven and fact is not None and file.classes.has_method(fact.origin, "load_state_dict")
     return Use.COPIED if proven and not overridden else Use.MAPPING
 
 

@@ -125,11 +125,7 @@ def _is_proven(file: FileModel, model: ast.expr | None) -> bool:
 def _keeps_state(file: FileModel, model: ast.expr | None) -> bool:
     """A forward that stores a tensor on its module would store it without history, and training may go on with it."""
     fact = file.fact(model) if model is not None else None
-    forward = file.classes.method(fact.origin, "forward") if fact and isinstance(fact.origin, ast.ClassDef) else None
-    if forward is None:
-        return False
-    targets = (n for s in forward.body for n in own_nodes(s) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
-    return any(isinstance(t.value, ast.Name) and t.value.id == "self" for t in targets)
+    return fact is not None and file.classes.keeps_state(fact.origin, "forward")
 
 
 def _nothing_leaves(file: FileModel, function: Function) -> bool:

@@ -202,6 +202,6 @@ def _is_loop_variable(file: FileModel, subject: ast.expr | None) -> bool:
 
 
 def _overrides_train(file: FileModel, leaks: list[Event]) -> bool:
-    """A class of the file that overrides `train` freezes its parts again by itself."""
+    """A class that overrides `train` freezes its parts again by itself."""
     facts = [file.fact(e.subject) for e in leaks if e.subject is not None]
-    return all(f is not None and isinstance(f.origin, ast.ClassDef) and file.classes.method(f.origin, "train") for f in facts)
+    return all(f is not None and file.classes.has_method(f.origin, "train") for f in facts)
