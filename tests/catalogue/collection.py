@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from torchfix_codemods.engine import check, rewrite
-from torchfix_codemods.model import ProjectView
 from torchfix_codemods.rule import Finding, Rule, Safety
 from torchfix_codemods.source import Source
 from torchfix_codemods.transforms import CHAIN
 from torchfix_codemods.verify.case import Case, cases
 from torchfix_codemods.workspace.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from torchfix_codemods.model import ProjectView
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "fixtures"

@@ -11,7 +11,7 @@ from .facts import ARRAY, NUMBER, OTHER, PAIR, PARAMETER, SCALAR, SEQUENCE, TENS
 if TYPE_CHECKING:
     from .index import Function
     from .kinds import Kinds
-    from .project import Definition
+    from .project import Symbol
 
 _BUILTINS = {
     **dict.fromkeys(("int", "float", "len", "bool", "round", "ord", "hash"), NUMBER),
@@ -31,7 +31,7 @@ def called(kinds: Kinds, call: ast.Call) -> Fact | None:
     name = kinds.names.qualified(call.func)
     if name:
         imported = kinds.classes.imported(name)
-        return instance(kinds, imported, call) if imported else _library(kinds, call, name)
+        return instance(kinds, imported, call) if imported else _library(kinds, call, name) or kinds.imported.result(call)
     definition = kinds.classes.resolve(call.func)
     if definition:
         return instance(kinds, definition, call)
@@ -46,7 +46,7 @@ def called(kinds: Kinds, call: ast.Call) -> Fact | None:
     return output(kinds, receiver) if receiver and receiver.kind is Kind.MODULE else None
 
 
-def instance(kinds: Kinds, definition: ast.ClassDef | Definition, call: ast.Call | None = None) -> Fact:
+def instance(kinds: Kinds, definition: ast.ClassDef | Symbol, call: ast.Call | None = None) -> Fact:
     """An object of a class of this file, or of another of the project."""
     if kinds.classes.is_module(definition):
         return Fact(Kind.MODULE, definition, call)
@@ -71,7 +71,7 @@ def output(kinds: Kinds, module: Fact) -> Fact | None:
     elif isinstance(module.origin, str):
         fact = _layer_output(kinds, module)
     else:
-        fact = None
+        fact = kinds.imported.output(module.origin)
     if fact is not None and fact.kind is Kind.SCALAR_TENSOR and module.wrapped:
         # DataParallel gathers one value from each device.
         fact = TENSOR

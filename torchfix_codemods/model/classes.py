@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .kinds import Kinds
     from .names import Names
     from .outline import ClassOutline
-    from .project import Definition, ProjectView
+    from .project import ProjectView, Symbol
 
 
 class Classes:
@@ -62,7 +62,7 @@ class Classes:
         for base in self._view.project.lineage(definition) if definition else ():
             yield base if isinstance(base, str) else base.name
 
-    def imported(self, name: str | None) -> Definition | None:
+    def imported(self, name: str | None) -> Symbol | None:
         """The class of another file of the project that a dotted name refers to."""
         definition = self._view.resolve(name)
         return definition if definition and self._view.project.class_outline(definition) else None
@@ -72,7 +72,7 @@ class Classes:
         lineage = self.lineage(origin) if isinstance(origin, ast.ClassDef) else self._lineage_elsewhere(origin)
         yield from (base for base in lineage if isinstance(base, str))
 
-    def _lineage_elsewhere(self, origin: str | Definition | None) -> Iterator[str]:
+    def _lineage_elsewhere(self, origin: str | Symbol | None) -> Iterator[str]:
         if isinstance(origin, str):
             yield origin
         elif origin is not None:
@@ -105,11 +105,11 @@ class Classes:
             return any(definition is not None and self.keeps_state(definition, name) for definition in outside)
         return any(name in seen.storing for seen in self.outlines(origin))
 
-    def is_module(self, definition: ast.ClassDef | Definition) -> bool:
+    def is_module(self, definition: ast.ClassDef | Symbol) -> bool:
         """Whether the class is proven to descend from `torch.nn.Module`."""
         return any(base.startswith("torch.nn.") for base in self.origins(definition))
 
-    def is_optimizer(self, definition: ast.ClassDef | Definition) -> bool:
+    def is_optimizer(self, definition: ast.ClassDef | Symbol) -> bool:
         """Whether the class is proven to descend from `torch.optim.Optimizer`."""
         return any(base in api.OPTIMIZERS for base in self.origins(definition))
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     import ast
 
-    from .project import Definition
+    from .project import Symbol
 
-    Origin: TypeAlias = str | ast.ClassDef | Definition | None
+    Origin: TypeAlias = str | ast.ClassDef | Symbol | None
 
 
 class Kind(Enum):

@@ -76,7 +76,7 @@ class FileModel:
     @cached_property
     def kinds(self) -> Kinds:
         """What values are."""
-        kinds = Kinds(self.index, self.names, self.flow, self.functions, self.classes)
+        kinds = Kinds(self.index, self.names, self.flow, self.functions, self.classes, self.view)
         self.functions.kinds = kinds
         return kinds
 
@@ -131,6 +131,10 @@ class FileModel:
         """The calls of a method with one of these names, whatever the receiver."""
         calls = self.index.all(ast.Call)
         return [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr in names]
+
+    def calls_named(self, name: str) -> list[ast.Call]:
+        """The calls whose function is written with this name at its end."""
+        return [call for call in self.index.all(ast.Call) if name in {getattr(call.func, "attr", ""), getattr(call.func, "id", "")}]
 
     def attributes(self, name: str) -> list[ast.Attribute]:
         """The uses of an attribute of this name."""

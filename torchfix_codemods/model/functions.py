@@ -50,6 +50,10 @@ class Functions:
             self._targets[call] = tuple(dict.fromkeys(self._resolve(call.func, _ALIAS_DEPTH)))
         return self._targets[call]
 
+    def is_shown(self, call: ast.Call) -> bool:
+        """Whether what a call runs is known: a function of this file, or of another of the project."""
+        return bool(self.targets(call)) or self.kinds.imported.summary(self.kinds.imported.function(call)) is not None
+
     def _resolve(self, func: ast.expr, depth: int) -> Iterator[Function]:
         if isinstance(func, ast.Name):
             yield from self._named(func, depth)

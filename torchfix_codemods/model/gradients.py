@@ -43,8 +43,11 @@ class Gradients:
         self._kinds = kinds
         self._asked: set[ast.AST] = set()
 
-    def recording(self, node: ast.AST, depth: int = _CALLER_DEPTH) -> Recording:
-        """Whether autograd records where `node` runs: by the withs around it, decorators, and all callers in the file."""
+    def recording(self, node: ast.AST, depth: int = _CALLER_DEPTH, *, outside: bool = False) -> Recording:
+        """Whether autograd records where `node` runs: by the withs around it, decorators, and all callers in the file.
+
+        With `outside`, callers in other files count too; finding these takes longer.
+        """
         for ancestor in self._kinds.flow.ancestors(node):
             if isinstance(ancestor, (ast.With, ast.AsyncWith)):
                 for item in ancestor.items:
@@ -52,10 +55,10 @@ class Gradients:
                     if mode and not _holds(item, node):
                         return mode
             elif isinstance(ancestor, (*FUNCTIONS, ast.Lambda)):
-                return self._of_function(ancestor, depth)
+                return self._of_function(ancestor, depth, outside)
         return self._of_module()
 
-    def _of_function(self, function: ast.AST, depth: int) -> Recording:
+    def _of_function(self, function: ast.AST, depth: int, outside: bool) -> Recording:
         if isinstance(function, ast.Lambda):
             return Recording.UNKNOWN
         assert isinstance(function, FUNCTIONS)
@@ -66,7 +69,9 @@ class Gradients:
         if self._of_module() is Recording.OFF:
             return Recording.OFF
         calls = self._kinds.functions.calls_to(function) if depth else []
-        modes = {self.recording(call, depth - 1) for call in calls}
+        modes = {self.recording(call, depth - 1, outside=outside) for call in calls}
+        if outside:
+            modes |= {model.gradients.recording(call) for model, call in self._kinds.imported.callers(function)}
         return modes.pop() if len(modes) == 1 else Recording.ON
 
     def _of_module(self) -> Recording:

@@ -34,8 +34,10 @@ class Identity(NamedTuple):
 class Identities:
     """Identities of the expressions of one file; None where they can't be told."""
 
-    def __init__(self, kinds: Kinds) -> None:
+    def __init__(self, kinds: Kinds, *, through_calls: bool = True) -> None:
         self._kinds = kinds
+        self._through_calls = through_calls
+        """Whether a parameter stands for what its only caller passes; else it stands for itself."""
 
     def of(self, node: ast.expr | None, depth: int = _DEPTH) -> Identity | None:
         """The object an expression stands for."""
@@ -75,7 +77,7 @@ class Identities:
     def _passed(self, binding: ast.AST, depth: int) -> Identity | None:
         """What the only call in the file passes for a parameter."""
         function = self._kinds.index.parents[binding]
-        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or not isinstance(binding, ast.arg):
+        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or not isinstance(binding, ast.arg) or not self._through_calls:
             return None
         calls = self._kinds.functions.calls_to(function)
         if len(calls) != 1 or self._kinds.flow.function(calls[0]) is function:
@@ -97,7 +99,7 @@ class Identities:
         """The object that the one constructor call of the file passes for `self.attribute = parameter`."""
         values = self._kinds.classes.values(definition, attribute)
         init = self._kinds.classes.method(definition, "__init__")
-        if len(values) != 1 or init is None or not isinstance(values[0], ast.Name):
+        if len(values) != 1 or init is None or not isinstance(values[0], ast.Name) or not self._through_calls:
             return None
         if values[0].id not in {a.arg for a in init.args.args}:
             return None

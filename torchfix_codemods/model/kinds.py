@@ -12,9 +12,11 @@ from .call_kinds import called, element_of_call
 from .definition_kinds import augmented, defined
 from .facts import NUMBER, OTHER, PARAMETER, SEQUENCE, TENSOR, TEXT, UNDECIDED, Fact, Kind, join
 from .flow import Form
+from .imported import Imported
 from .index import FUNCTIONS
 from .narrowing import narrowed
-from .usage import TELLING_METHODS, used_as_tensor, used_nearby
+from .occurrences import Occurrences
+from .usage import used_as_tensor, used_nearby
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,8 +24,9 @@ if TYPE_CHECKING:
     from .classes import Classes
     from .flow import Flow
     from .functions import Functions
-    from .index import Function, Index, Scope
+    from .index import Index
     from .names import Names
+    from .project import ProjectView
 
 _DEPTH_LIMIT = 40
 """Nested questions after which the answer is unknown: real chains are far shorter."""
@@ -31,11 +34,13 @@ _WORK_LIMIT = 300
 """Questions that one question may lead to before its answer is unknown: circular code would otherwise explode."""
 
 
-class Kinds:
+class Kinds(Occurrences):
     """The facts about expressions of one file. Never guesses: what isn't known is None."""
 
-    def __init__(self, index: Index, names: Names, flow: Flow, functions: Functions, classes: Classes) -> None:
-        self.index, self.names, self.flow, self.functions, self.classes = index, names, flow, functions, classes
+    def __init__(self, index: Index, names: Names, flow: Flow, functions: Functions, classes: Classes, view: ProjectView) -> None:
+        super().__init__(index, names)
+        self.flow, self.functions, self.classes = flow, functions, classes
+        self.imported = Imported(self, view)
         self._known: dict[ast.AST, Fact | None] = {}
         self._asked: set[ast.AST] = set()
         self._parts: set[tuple[ast.expr, tuple[int | None, ...]]] = set()
@@ -111,50 +116,6 @@ class Kinds:
         fact = used_nearby(self, node)
         known_forms = all(self.flow.definition(b).form in {Form.ASSIGNED, Form.PARAMETER} for b in bindings)
         return fact or (TENSOR if known_forms and used_as_tensor(self, node) else None)
-
-    def uses(self, function: Function, name: str) -> list[ast.Name]:
-        """The places where a function (or what is nested in it) reads its own local `name`."""
-        return self._uses.get((self.index.scopes[function], name), [])
-
-    @cached_property
-    def _uses(self) -> dict[tuple[Scope, str], list[ast.Name]]:
-        uses: dict[tuple[Scope, str], list[ast.Name]] = {}
-        for name in self.index.all(ast.Name):
-            scope = self.names.scope_of(name) if isinstance(name.ctx, ast.Load) else None
-            if scope is not None:
-                uses.setdefault((scope, name.id), []).append(name)
-        return uses
-
-    def same_reads(self, node: ast.Name | ast.Attribute) -> list[ast.expr]:
-        """Every read that is written like this one; empty for most, at once: those on which no telling method is called."""
-        return self._telling.get(_key(node), [])
-
-    @cached_property
-    def _telling(self) -> dict[tuple[str, ...], list[ast.expr]]:
-        told = {
-            _key(call.func.value)
-            for call in self.index.all(ast.Call)
-            if isinstance(call.func, ast.Attribute) and call.func.attr in TELLING_METHODS
-        }
-        reads: dict[tuple[str, ...], list[ast.expr]] = {}
-        nodes: list[ast.Name | ast.Attribute] = [*self.index.all(ast.Name), *self.index.all(ast.Attribute)]
-        for node in nodes:
-            key = _key(node) if isinstance(node.ctx, ast.Load) else ()
-            if key and key in told:
-                reads.setdefault(key, []).append(node)
-        return reads
-
-    def reads(self, name: str) -> list[ast.Name]:
-        """Every read of a name in the file, whatever it refers to."""
-        return self._reads.get(name, [])
-
-    @cached_property
-    def _reads(self) -> dict[str, list[ast.Name]]:
-        reads: dict[str, list[ast.Name]] = {}
-        for name in self.index.all(ast.Name):
-            if isinstance(name.ctx, ast.Load):
-                reads.setdefault(name.id, []).append(name)
-        return reads
 
     @cached_property
     def packs_sequences(self) -> bool:
@@ -260,13 +221,6 @@ class Kinds:
 
     def _parameter(self, node: ast.arg) -> Fact | None:
         return defined(self, node)
-
-
-def _key(node: ast.expr) -> tuple[str, ...]:
-    """How a name or `name.attribute` is written."""
-    if isinstance(node, ast.Name):
-        return (node.id,)
-    return (node.value.id, node.attr) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) else ()
 
 
 def _constant_index(node: ast.expr) -> int | None:

@@ -64,7 +64,7 @@ class _Reader:
         self.others: set[str] = set()
 
     def read(self, tree: ast.Module) -> Outline:
-        for statement in _top_level(tree.body):
+        for statement in top_level(tree.body):
             self._statement(statement)
         named = [set(self.imports), set(self.classes), self.functions, self.others]
         twice = {name for names in named for name in names if sum(name in other for other in named) > 1}
@@ -111,14 +111,14 @@ class _Reader:
         return canonical(next(iter(targets)) + dot + rest) if len(targets) == 1 else text
 
 
-def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements that run when the module is imported, through `if`, `try` and `with`."""
+def top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements that run when a module is imported, through `if`, `try` and `with`."""
     for statement in body:
         if isinstance(statement, (ast.If, ast.Try, ast.With)):
             for block in ("body", "orelse", "finalbody"):
-                yield from _top_level(getattr(statement, block, []))
+                yield from top_level(getattr(statement, block, []))
             for handler in getattr(statement, "handlers", []):
-                yield from _top_level(handler.body)
+                yield from top_level(handler.body)
         else:
             yield statement
 

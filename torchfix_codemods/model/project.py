@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
+from enum import IntEnum
 from posixpath import dirname, join
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
+from ..source import Source, SourceError
 from .outline import outline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from .file import FileModel
     from .outline import ClassOutline, Outline
+    from .summary import FunctionSummary, Onward, Step
 
 _LIBRARIES = frozenset({"torch", "torchvision", "torchaudio", "numpy"})
 """Always the installed ones, even where the project is that library."""
@@ -33,14 +37,28 @@ class Files(Protocol):
         """The files below a folder whose import statements hold one of some words."""
 
 
-class Definition(NamedTuple):
+class Reach(IntEnum):
+    """How much a file may ask of others. What one file is asked never leads further than the level below: no circles."""
+
+    NAMES = 0
+    """What their names refer to."""
+    FUNCTIONS = 1
+    """What their functions do, too."""
+    CALLERS = 2
+    """And who calls its own functions."""
+
+
+class Symbol(NamedTuple):
     """A class or function of the project by file and name (`Net`, `Net.forward`), or with an empty name a module."""
 
     path: str
     name: str = ""
 
 
-Answers: TypeAlias = dict[tuple[str, str], Definition | None]
+_DEPTH = 3
+"""Files that a question about what happens in a function follows calls into."""
+
+Answers: TypeAlias = dict[tuple[str, str], Symbol | None]
 
 
 class Project:
@@ -50,6 +68,8 @@ class Project:
         self.files = files
         self._outlines: dict[str, Outline] = {}
         self._resolved: Answers = {}
+        self._summaries: dict[str, Mapping[str, FunctionSummary]] = {}
+        self._traces: dict[tuple[Symbol, int], tuple[Step, ...]] = {}
 
     def outline(self, path: str) -> Outline:
         """What is visible of a file; nothing when it can't be read."""
@@ -57,7 +77,7 @@ class Project:
             self._outlines[path] = outline(self.files.read(path) or b"")
         return self._outlines[path]
 
-    def resolve(self, path: str, dotted: str) -> Definition | None:
+    def resolve(self, path: str, dotted: str) -> Symbol | None:
         """What a dotted name (relative when it begins with a dot) in the imports of the file at `path` refers to."""
         key = (path, dotted)
         if key not in self._resolved:
@@ -65,14 +85,14 @@ class Project:
             self._resolved[key] = self._ask(path, dotted, {})
         return self._resolved[key]
 
-    def _ask(self, path: str, dotted: str, answers: Answers) -> Definition | None:
+    def _ask(self, path: str, dotted: str, answers: Answers) -> Symbol | None:
         key = (path, dotted)
         if key not in answers:
             answers[key] = None
             answers[key] = self._resolve(path, dotted, answers)
         return answers[key]
 
-    def _resolve(self, path: str, dotted: str, answers: Answers) -> Definition | None:
+    def _resolve(self, path: str, dotted: str, answers: Answers) -> Symbol | None:
         name = dotted.lstrip(".")
         parts = name.split(".") if name else []
         level = len(dotted) - len(name)
@@ -84,20 +104,20 @@ class Project:
         if parts[0] in sys.stdlib_module_names or parts[0] in _LIBRARIES:
             return None
         for folder in self._search_folders(path):
-            found = self._followed(Definition(folder + "/"), parts, answers)
+            found = self._followed(Symbol(folder + "/"), parts, answers)
             if found is not None or self._module(folder, parts[0]):
                 return found
         return None
 
-    def _followed(self, found: Definition | None, parts: list[str], answers: Answers) -> Definition | None:
+    def _followed(self, found: Symbol | None, parts: list[str], answers: Answers) -> Symbol | None:
         for part in parts:
             found = self.member(found, part, answers) if found is not None else None
         return found if found is not None and not found.path.endswith("/") else None
 
-    def _package(self, folder: str) -> Definition:
+    def _package(self, folder: str) -> Symbol:
         """A folder as what is imported: its `__init__.py`, or itself where it has none."""
         init = join(folder, "__init__.py")
-        return Definition(init if self.files.is_file(init) else folder + "/")
+        return Symbol(init if self.files.is_file(init) else folder + "/")
 
     def _search_folders(self, path: str) -> list[str]:
         """Where absolute imports are looked for: the script's folder and those above it, each with its `src`.
@@ -120,29 +140,29 @@ class Project:
         """The file of a module in a folder: a package before a plain file."""
         return next((p for p in (join(folder, name, "__init__.py"), join(folder, name + ".py")) if self.files.is_file(p)), None)
 
-    def member(self, owner: Definition, name: str, answers: Answers | None = None) -> Definition | None:
+    def member(self, owner: Symbol, name: str, answers: Answers | None = None) -> Symbol | None:
         """What a module, class or folder holds under a name."""
         if owner.path.endswith("/"):
             folder = owner.path.rstrip("/")
-            return self._submodule(folder, name) or Definition(join(folder, name) + "/")
+            return self._submodule(folder, name) or Symbol(join(folder, name) + "/")
         seen, answers = self.outline(owner.path), {} if answers is None else answers
         if owner.name:
             methods = seen.classes[owner.name].methods if owner.name in seen.classes else ()
-            return Definition(owner.path, f"{owner.name}.{name}") if name in methods else None
+            return Symbol(owner.path, f"{owner.name}.{name}") if name in methods else None
         if name in seen.others:
             return None
         if name in seen.classes or name in seen.functions:
-            return Definition(owner.path, name)
+            return Symbol(owner.path, name)
         if name in seen.imports:
             return _only({self._ask(owner.path, target, answers) for target in seen.imports[name]})
         own = self._submodule(dirname(owner.path), name) if owner.path.endswith("/__init__.py") else None
         return own or self._from_star(owner, seen, name, answers)
 
-    def _submodule(self, folder: str, name: str) -> Definition | None:
+    def _submodule(self, folder: str, name: str) -> Symbol | None:
         module = self._module(folder, name)
-        return Definition(module) if module else None
+        return Symbol(module) if module else None
 
-    def _from_star(self, owner: Definition, seen: Outline, name: str, answers: Answers) -> Definition | None:
+    def _from_star(self, owner: Symbol, seen: Outline, name: str, answers: Answers) -> Symbol | None:
         key = (owner.path, f"*.{name}")
         if key in answers:
             return answers[key]
@@ -152,13 +172,13 @@ class Project:
         answers[key] = _only(found - {None})
         return answers[key]
 
-    def class_outline(self, definition: Definition) -> ClassOutline | None:
+    def class_outline(self, definition: Symbol) -> ClassOutline | None:
         """A class of the project; None for anything else."""
         return self.outline(definition.path).classes.get(definition.name)
 
-    def lineage(self, definition: Definition) -> Iterator[Definition | str]:
+    def lineage(self, definition: Symbol) -> Iterator[Symbol | str]:
         """A class, its bases in the project (all generations), and the dotted names of bases from outside."""
-        seen: set[Definition] = set()
+        seen: set[Symbol] = set()
         todo = [definition]
         while todo:
             current = todo.pop(0)
@@ -167,17 +187,71 @@ class Project:
             seen.add(current)
             yield current
             for base in self.bases(current):
-                if isinstance(base, Definition):
+                if isinstance(base, Symbol):
                     todo.append(base)
                 else:
                     yield base
 
-    def bases(self, definition: Definition) -> Iterator[Definition | str]:
+    def bases(self, definition: Symbol) -> Iterator[Symbol | str]:
         """The direct bases of a class: of the project, or dotted names of others."""
         seen = self.class_outline(definition)
         for name in seen.bases if seen else ():
-            own = self.member(Definition(definition.path), name) if "." not in name else self.resolve(definition.path, name)
+            own = self.member(Symbol(definition.path), name) if "." not in name else self.resolve(definition.path, name)
             yield own if own is not None and self.class_outline(own) else name
+
+    def model(self, path: str, reach: Reach, word: str = "") -> FileModel | None:
+        """A file of the project; None when it isn't Python, or doesn't hold a word."""
+        from .file import FileModel
+
+        data = self.files.read(path)
+        if data is None or word.encode() not in data:
+            return None
+        try:
+            return FileModel(Source.decode(path, data), view=ProjectView(self, path, reach))
+        except SourceError:
+            return None
+
+    def summary(self, symbol: Symbol) -> FunctionSummary | None:
+        """A function of the project, as seen from outside."""
+        if symbol.path not in self._summaries:
+            self._summaries[symbol.path] = self._summarized(symbol.path)
+        return self._summaries[symbol.path].get(symbol.name)
+
+    def _summarized(self, path: str) -> Mapping[str, FunctionSummary]:
+        from .summary import concerns_others, summaries
+
+        if not concerns_others(self.files.read(path) or b""):
+            return {}
+        model = self.model(path, Reach.NAMES)
+        return summaries(model) if model else {}
+
+    def trace(self, symbol: Symbol, depth: int = _DEPTH) -> tuple[Step, ...]:
+        """What happens in a function, and in those of other files that it calls."""
+        key = (symbol, depth)
+        if key not in self._traces:
+            summary = self.summary(symbol)
+            steps = [inner for step in summary.trace for inner in self._expanded(step, depth)] if summary else []
+            self._traces[key] = tuple(steps)
+        return self._traces[key]
+
+    def _expanded(self, step: Step | Onward, depth: int) -> Sequence[Step]:
+        from .summary import Step, substituted
+
+        if isinstance(step, Step):
+            return [step]
+        callee = self.summary(step.symbol)
+        if not depth or callee is None:
+            return []
+        passed = {name: step.arguments.get(name, step.arguments.get(i)) for i, name in enumerate(callee.parameters)}
+        inner = [substituted(other, passed, step.records) for other in self.trace(step.symbol, depth - 1)]
+        return [other for other in inner if isinstance(other, Step)]
+
+    def importers(self, symbol: Symbol) -> Sequence[str]:
+        """The files whose imports may lead to a class or function: those that name it, its module, or a package around it."""
+        root = self.files.root(symbol.path)
+        inside = symbol.path.removeprefix(root).removesuffix(".py").split("/")
+        words = frozenset({symbol.name.partition(".")[0], *inside} - {"", "__init__", "src"})
+        return [path for path in self.files.importers(root, words) if path != symbol.path]
 
 
 class ProjectView(NamedTuple):
@@ -185,8 +259,9 @@ class ProjectView(NamedTuple):
 
     project: Project
     path: str
+    reach: Reach = Reach.CALLERS
 
-    def resolve(self, dotted: str | None) -> Definition | None:
+    def resolve(self, dotted: str | None) -> Symbol | None:
         """What a dotted name of the file's imports refers to in the project."""
         return self.project.resolve(self.path, dotted) if dotted and self.path else None
 
@@ -211,6 +286,6 @@ ALONE = ProjectView(Project(_NoFiles()), "")
 """The view of a file of which nothing but its text is known."""
 
 
-def _only(found: set[Definition | None]) -> Definition | None:
+def _only(found: set[Symbol | None]) -> Symbol | None:
     """The one answer; None when there is none, or when answers differ."""
     return next(iter(found)) if len(found) == 1 else None

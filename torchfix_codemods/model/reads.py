@@ -11,7 +11,7 @@ from .facts import Kind
 
 if TYPE_CHECKING:
     from .kinds import Kinds
-    from .project import Definition
+    from .project import Symbol
 
 _DEPTH = 4
 _COPYING = (
@@ -128,7 +128,7 @@ class Reads:
             return Use.READ
         return Use.ESCAPES
 
-    def _forward_argument(self, origin: ast.ClassDef | Definition | None, call: ast.Call, node: ast.expr, depth: int) -> Use:
+    def _forward_argument(self, origin: ast.ClassDef | Symbol | None, call: ast.Call, node: ast.expr, depth: int) -> Use:
         """What the forward of a module of the file does with an argument."""
         forward = self._kinds.classes.method(origin, "forward") if isinstance(origin, ast.ClassDef) else None
         if forward is None or not depth:

@@ -151,6 +151,8 @@ class Roles:
         last = max((e.node.lineno for e in own if e.happening is Happening.FORWARD), default=0)
         if any(e.happening is Happening.TRAIN and e.node.lineno <= last for e in own) and first:
             yield "runs the model in train mode"
+        if any(model.backflow.of_result(call) for model, call in self._kinds.imported.callers(function)):
+            yield "gives what a caller in another file differentiates"
 
     def _reachable(self, function: Function, depth: int = 3) -> Iterator[ast.AST]:
         """The nodes of a function and of the functions of the file that it calls."""

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from . import torch_api as api
 from .facts import Kind
+from .identity import Identity
 from .index import FUNCTIONS, children_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from .identity import Identities, Identity
+    from .identity import Identities
     from .index import Function
     from .kinds import Kinds
+    from .project import Symbol
 
 DEPTH = 3
 """How many calls inside the file a question follows."""
@@ -50,7 +52,16 @@ class Event(NamedTuple):
     """Model, loss or optimizer, as written where it happens."""
     identity: Identity | None
     origin: ast.Call | ast.stmt
-    """Where it happens, in whatever function."""
+    """Where it happens, in whatever function of this file."""
+    elsewhere: Symbol | None = None
+    """The function of another file in which it happens; node and origin are then the call that leads there."""
+    guarded: bool = False
+    """Whether that function turns gradients off around it."""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it happens at `node` itself, and not in a function that is called there."""
+        return self.node is self.origin and self.elsewhere is None
 
 
 class Training:
@@ -72,7 +83,21 @@ class Training:
         for function in self._called(call):
             for event in self.events(function.body, depth - 1):
                 identity = event.identity and self._identities.seen_by_caller(event.identity, function, call)
-                yield Event(event.happening, call, event.subject, identity, event.origin)
+                yield event._replace(node=call, identity=identity)
+        yield from self._elsewhere(call)
+
+    def _elsewhere(self, call: ast.Call) -> Iterator[Event]:
+        """The events of a function of another file."""
+        symbol = self._kinds.imported.function(call)
+        if symbol is None:
+            return
+        for step in self._kinds.imported.trace(symbol):
+            passed = self._kinds.imported.argument(call, step.subject.parameter) if step.subject else None
+            identity = self._identities.of(passed)
+            if identity is not None and step.subject is not None:
+                identity = Identity(identity.anchor, identity.attributes + step.subject.attributes)
+            subject = passed if step.subject is not None and not step.subject.attributes else None
+            yield Event(step.happening, call, subject, identity, call, symbol, not step.records)
 
     def _called(self, call: ast.Call) -> Iterator[Function]:
         """Functions that a call runs: its own target, and a closure given to an optimizer's step."""

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 _MODULE_METHODS = frozenset({"eval", "train", "parameters", "state_dict", "named_parameters", "zero_grad"})
 _PAIR_FUNCTIONS = frozenset(f"torch.{name}" for name in api.PAIR_METHODS)
-TELLING_METHODS = _MODULE_METHODS | {"step"}
 _MODULE_ENTRIES = frozenset({"forward", "generate", "inference", "encode", "decode", "sample", "loss"})
 
 

@@ -80,7 +80,7 @@ class EvalMissingNoGrad(Rule):
                 continue
             if any(_keeps_state(file, event.subject) for event in evaluation.forwards):
                 continue
-            modes = {file.gradients.recording(event.node) for event in evaluation.forwards}
+            modes = {file.gradients.recording(event.node, outside=True) for event in evaluation.forwards}
             if modes == {Recording.ON}:
                 yield from self._unguarded(file, evaluation)
             elif Recording.ON in modes and Recording.OFF in modes:

@@ -215,7 +215,7 @@ def _is_known(file: FileModel, optimizer: ast.expr) -> bool:
 def _given_away(file: FileModel, loop: Loop) -> bool:
     """Whether a call whose code isn't shown gets the model or the optimizer: it may clear gradients."""
     for node in ast.walk(loop):
-        if isinstance(node, ast.Call) and not file.functions.targets(node) and not _is_harmless(file, node):
+        if isinstance(node, ast.Call) and not file.functions.is_shown(node) and not _is_harmless(file, node):
             facts = [file.fact(argument) for argument in node.args]
             if any(f is not None and f.kind in {Kind.MODULE, Kind.OPTIMIZER} for f in facts):
                 return True

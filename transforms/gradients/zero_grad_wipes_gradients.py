@@ -145,7 +145,7 @@ def _step_after(file: FileModel, block: list[ast.stmt], index: int) -> Event | N
         events = list(file.training.events([statement]))
         if any(e.happening is Happening.BACKWARD for e in events):
             return None
-        step = next((e for e in events if e.happening is Happening.STEP and e.node is e.origin), None)
+        step = next((e for e in events if e.happening is Happening.STEP and e.is_here), None)
         if step is not None:
             return None if _has_closure(step) else step
     return None

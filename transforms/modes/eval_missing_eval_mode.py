@@ -122,8 +122,8 @@ def _is_switched(file: FileModel, function: Function, models: list[ast.expr]) ->
     own = {e.happening for e in file.training.events(function.body)}
     if own & _SWITCHES:
         return True
-    calls = file.functions.calls_to(function)
-    if calls and all(_caller_switches(file, call) for call in calls):
+    calls = [*((file, call) for call in file.functions.calls_to(function)), *file.kinds.imported.callers(function)]
+    if calls and all(_caller_switches(model, call) for model, call in calls):
         return True
     return any(_is_born_in_eval(file, model) for model in models)
 
@@ -159,7 +159,7 @@ def _unclear(file: FileModel, evaluation: Evaluation, models: dict[str, ast.expr
         return "if that is a torch module"
     if "self" in models:
         return "its callers decide about the mode of a module that runs itself"
-    if not evaluation.names_itself and not file.functions.calls_to(function):
+    if not evaluation.names_itself and not file.functions.calls_to(function) and not file.kinds.imported.callers(function):
         return "if this is an evaluation"
     if isinstance(function, ast.AsyncFunctionDef) or is_generator(function):
         return "the function is suspended in between"

@@ -7,23 +7,20 @@ import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import InsertBefore
-from torchfix_codemods.model import Happening, Recording
 from torchfix_codemods.model.index import FUNCTIONS
 from torchfix_codemods.rule import Category, Rule, Safety
 
+from .mode_leaks import leaks_in, leaks_outside
 from .mode_switch import body_after_docstring, flag_names, is_generator, is_rebound, restore_edits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torchfix_codemods.model import Event, FileModel
-    from torchfix_codemods.model.flow import Loop
-    from torchfix_codemods.model.identity import Identity
     from torchfix_codemods.model.index import Function
     from torchfix_codemods.rule import Finding
 
 _MODE_BY_HAND = re.compile(r"freeze_bn|set_bn_eval|fix_bn|bn_eval|freeze_norm|train_bn", re.IGNORECASE)
-_SWITCHES = {Happening.TRAIN, Happening.RESTORE}
 
 
 class EvalModeNotRestored(Rule):
@@ -93,21 +90,20 @@ class EvalModeNotRestored(Rule):
     name = "eval-mode-not-restored"
     category = Category.MODES
     safety = Safety.UNSAFE
-    needles = (b"torch", b"eval()", b"backward")
+    needles = (b"torch", b"eval()")
 
     def find(self, file: FileModel) -> Iterator[Finding]:
         """Yield the `eval()` calls whose mode leaks into a later backward."""
-        leaks: dict[ast.AST, Event] = {}
-        for loop in file.loops:
-            if not file.roles.is_framework_code(file.flow.function(loop) or loop):
-                leaks |= {event.origin: event for event in _leaks(file, loop)}
+        leaks = {event.origin: event for event in leaks_in(file) if event.elsewhere is None}
+        for function in file.index.all(ast.FunctionDef):
+            leaks |= {event.origin: event for event in leaks_outside(file, function)}
         done: set[ast.AST] = set()
         for origin in leaks:
-            function = file.flow.function(origin)
-            together = [leaks[o] for o in leaks if file.flow.function(o) is function]
-            if function not in done and isinstance(function, FUNCTIONS):
-                done.add(function)
-                yield self._finding(file, function, together)
+            around = file.flow.function(origin)
+            together = [leaks[o] for o in leaks if file.flow.function(o) is around]
+            if around not in done and isinstance(around, FUNCTIONS):
+                done.add(around)
+                yield self._finding(file, around, together)
 
     def _finding(self, file: FileModel, function: Function, leaks: list[Event]) -> Finding:
         origins = [e.origin for e in leaks]
@@ -125,41 +121,6 @@ class EvalModeNotRestored(Rule):
         return self.finding(file, origins[0], message, *inserts, *restore_edits(file, body[last + 1 :], flags))
 
 
-def _leaks(file: FileModel, loop: Loop) -> Iterator[Event]:
-    """The eval() events in a loop after which the same model is trained without train() in between."""
-    events = list(file.training.events(loop.body))
-    if not any(e.happening is Happening.BACKWARD for e in events):
-        return
-    for i, event in enumerate(events):
-        if event.happening is Happening.EVAL and event.identity is not None and _innermost_training_loop(file, event) is loop:
-            if _trains_before_switch(file, events[i + 1 :] + events[: i + 1], event.identity):
-                yield event
-
-
-def _innermost_training_loop(file: FileModel, event: Event) -> Loop | None:
-    """The smallest loop around the event's place that runs a backward."""
-    for loop in file.flow.loops(event.node):
-        if any(e.happening is Happening.BACKWARD for e in file.training.events(loop.body)):
-            return loop
-    return None
-
-
-def _trains_before_switch(file: FileModel, following: list[Event], model: Identity) -> bool:
-    """Whether a recorded forward of the model and then a backward come before its mode is set again."""
-    ran = False
-    for event in following:
-        mine = event.identity is not None and (model.is_part_of(event.identity) or event.identity.is_part_of(model))
-        if event.happening in _SWITCHES and (event.identity is None or model.is_part_of(event.identity)):
-            return False
-        if event.happening is Happening.EVAL and mine:
-            ran = False
-        elif event.happening is Happening.FORWARD and mine:
-            ran = file.gradients.recording(event.origin) is Recording.ON
-        elif event.happening is Happening.BACKWARD and ran:
-            return True
-    return False
-
-
 def _unclear(file: FileModel, function: Function, leaks: list[Event]) -> str:
     """Why no fix is certain; empty when one is."""
     body = body_after_docstring(function)
@@ -167,7 +128,7 @@ def _unclear(file: FileModel, function: Function, leaks: list[Event]) -> str:
         return "eval() is called only on some paths"
     if any(not isinstance(file.parent(e.origin), ast.Expr) or not isinstance(e.subject, (ast.Name, ast.Attribute)) for e in leaks):
         return "eval() is part of an expression"
-    if file.flow.statement(leaks[-1].origin) is body[-1] or any(e.node is e.origin for e in leaks):
+    if file.flow.statement(leaks[-1].origin) is body[-1] or any(e.is_here for e in leaks):
         return "the function itself goes on training"
     if is_generator(function) or isinstance(function, ast.AsyncFunctionDef):
         return "the function is suspended in between"
