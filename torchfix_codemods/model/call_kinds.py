@@ -11,7 +11,7 @@ from .facts import ARRAY, NUMBER, OTHER, PAIR, PARAMETER, SCALAR, SEQUENCE, TENS
 if TYPE_CHECKING:
     from .index import Function
     from .kinds import Kinds
-    from .project import Symbol
+    from .project_names import Symbol
 
 _BUILTINS = {
     **dict.fromkeys(("int", "float", "len", "bool", "round", "ord", "hash"), NUMBER),

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from .kinds import Kinds
     from .names import Names
     from .outline import ClassOutline
-    from .project import ProjectView, Symbol
+    from .project import ProjectView
+    from .project_names import Symbol
 
 
 class Classes:

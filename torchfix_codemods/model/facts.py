@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     import ast
 
-    from .project import Symbol
+    from .project_names import Symbol
 
     Origin: TypeAlias = str | ast.ClassDef | Symbol | None
 

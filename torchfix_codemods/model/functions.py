@@ -52,7 +52,7 @@ class Functions:
 
     def is_shown(self, call: ast.Call) -> bool:
         """Whether what a call runs is known: a function of this file, or of another of the project."""
-        return bool(self.targets(call)) or self.kinds.imported.summary(self.kinds.imported.function(call)) is not None
+        return bool(self.targets(call)) or self.kinds.imported.behaviour(self.kinds.imported.function(call)) is not None
 
     def _resolve(self, func: ast.expr, depth: int) -> Iterator[Function]:
         if isinstance(func, ast.Name):

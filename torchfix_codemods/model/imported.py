@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from .index import FUNCTIONS
 from .outline import top_level
-from .project import Reach, Symbol
+from .project import Reach
+from .project_names import Symbol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from .file import FileModel
     from .kinds import Kinds
     from .project import ProjectView
-    from .summary import FunctionSummary, Step
+    from .summary import Behaviour, Step
 
 _CALLING_FILES = 30
 """Files that are asked how they call a function; more say nothing new, and take time."""
@@ -57,9 +58,9 @@ class Imported:
                 return found
         return None
 
-    def summary(self, symbol: Symbol | None) -> FunctionSummary | None:
-        """What is known of a function of another file."""
-        return self._view.project.summary(symbol) if symbol and self._view.reach >= Reach.FUNCTIONS else None
+    def behaviour(self, symbol: Symbol | None) -> Behaviour | None:
+        """What is known of the working of a function of another file."""
+        return self._view.project.behaviour(symbol) if symbol and self._view.reach >= Reach.FUNCTIONS else None
 
     def trace(self, symbol: Symbol) -> tuple[Step, ...]:
         """What happens in a function of another file, and in those that it calls."""
@@ -70,21 +71,22 @@ class Imported:
         for keyword in call.keywords:
             if keyword.arg == parameter:
                 return keyword.value
-        summary = self.summary(self.function(call))
-        if summary is None or parameter not in summary.parameters or any(isinstance(a, ast.Starred) for a in call.args):
+        callee = self.behaviour(self.function(call))
+        if callee is None or parameter not in callee.parameters or any(isinstance(a, ast.Starred) for a in call.args):
             return None
-        position = summary.parameters.index(parameter)
+        position = callee.parameters.index(parameter)
         return call.args[position] if position < len(call.args) else None
 
     def result(self, call: ast.Call) -> Fact | None:
         """What a call of a function of another file returns."""
-        summary = self.summary(self.function(call))
-        return summary.result if summary else None
+        return self._result(self.function(call))
 
     def output(self, origin: Origin) -> Fact | None:
         """What running an instance of a module class of another file returns."""
-        summary = self.summary(self.method(origin, "forward"))
-        return summary.result if summary else None
+        return self._result(self.method(origin, "forward"))
+
+    def _result(self, symbol: Symbol | None) -> Fact | None:
+        return self._view.project.result(symbol) if symbol and self._view.reach >= Reach.FUNCTIONS else None
 
     def callers(self, function: ast.AST | None) -> tuple[tuple[FileModel, ast.Call], ...]:
         """The calls of a top-level function or method of this file in other files, each with the model of its file."""

@@ -11,7 +11,7 @@ from .facts import Kind
 
 if TYPE_CHECKING:
     from .kinds import Kinds
-    from .project import Symbol
+    from .project_names import Symbol
 
 _DEPTH = 4
 _COPYING = (

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .identity import Identities
     from .index import Function
     from .kinds import Kinds
-    from .project import Symbol
+    from .project_names import Symbol
 
 DEPTH = 3
 """How many calls inside the file a question follows."""

@@ -95,7 +95,7 @@ class EvalModeNotRestored(Rule):
     def find(self, file: FileModel) -> Iterator[Finding]:
         """Yield the `eval()` calls whose mode leaks into a later backward."""
         leaks = {event.origin: event for event in leaks_in(file) if event.elsewhere is None}
-        for function in file.index.all(ast.FunctionDef):
+        for function in dict.fromkeys(file.flow.function(call) for call in file.methods("eval")):
             leaks |= {event.origin: event for event in leaks_outside(file, function)}
         done: set[ast.AST] = set()
         for origin in leaks:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.model import Happening, Recording
+from torchfix_codemods.model.index import FUNCTIONS
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Iterator
 
     from torchfix_codemods.model import Event, FileModel
@@ -24,8 +26,10 @@ def leaks_in(file: FileModel) -> Iterator[Event]:
             yield from _leaks(file, loop)
 
 
-def leaks_outside(file: FileModel, function: Function) -> Iterator[Event]:
+def leaks_outside(file: FileModel, function: ast.AST | None) -> Iterator[Event]:
     """The eval() events of a function after which a caller in another file goes on training."""
+    if not isinstance(function, FUNCTIONS):
+        return
     own = [e for e in file.training.events(function.body, depth=0) if e.happening is Happening.EVAL and e.identity is not None]
     sticky = [e for e in own if e.identity and e.identity.anchor[0] is function and not e.identity.attributes and _stays(file, function, e)]
     for model, call in file.kinds.imported.callers(function) if sticky else ():
