@@ -89,7 +89,10 @@ class Imported:
         return self._view.project.result(symbol) if symbol and self._view.reach >= Reach.FUNCTIONS else None
 
     def callers(self, function: ast.AST | None) -> tuple[tuple[FileModel, ast.Call], ...]:
-        """The calls of a top-level function or method of this file in other files, each with the model of its file."""
+        """The calls of a top-level function or method of this file in other files, each with the model of its file.
+
+        Calls under another name (`from engine import test as evaluate`) aren't looked for.
+        """
         name = self._own_names.get(function)
         if name is None or self._view.reach < Reach.CALLERS:
             return ()

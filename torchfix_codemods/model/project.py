@@ -57,7 +57,7 @@ class Project(ProjectNames):
             from .summary import behaviours
 
             # A model of its own for each table: what else was asked before must not matter.
-            model = self._telling(symbol.path)
+            model = self.model(symbol.path, Reach.NAMES)
             self._behaviours[symbol.path] = behaviours(model) if model else {}
         return self._behaviours[symbol.path].get(symbol.name)
 
@@ -66,14 +66,9 @@ class Project(ProjectNames):
         if symbol.path not in self._results:
             from .summary import results
 
-            model = self._telling(symbol.path)
+            model = self.model(symbol.path, Reach.NAMES)
             self._results[symbol.path] = results(model) if model else {}
         return self._results[symbol.path].get(symbol.name)
-
-    def _telling(self, path: str) -> FileModel | None:
-        from .summary import concerns_others
-
-        return self.model(path, Reach.NAMES) if concerns_others(self.files.read(path) or b"") else None
 
     def trace(self, symbol: Symbol, depth: int = _DEPTH) -> tuple[Step, ...]:
         """What happens in a function, and in those of other files that it calls."""

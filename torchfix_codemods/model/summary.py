@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from .file import FileModel
     from .index import Function
 
-_TELLING = (b"torch", b"backward", b"zero_grad", b".eval(", b".train(", b".step(")
-"""A file without any of these has no function that matters to another."""
-
 
 class Subject(NamedTuple):
     """An object as a function names it: a parameter of it, and attributes below that."""
@@ -63,11 +60,6 @@ class Behaviour:
     parameters: tuple[str, ...]
     """Those that take arguments by position, without a receiver."""
     trace: Trace
-
-
-def concerns_others(data: bytes) -> bool:
-    """Whether a file may hold functions that matter to another."""
-    return any(word in data for word in _TELLING)
 
 
 def behaviours(file: FileModel) -> dict[str, Behaviour]:
