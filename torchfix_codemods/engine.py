@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 PASS_LIMIT = 10
 """Passes after which a file counts as unstable; chains of fixes that need each other are far shorter."""
 
+_WITHOUT_PARTNER = "the other files that it has to be changed with aren't part of this run, or can't be changed"
+
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
@@ -53,13 +55,19 @@ def _find(file: FileModel, rules: Sequence[Rule]) -> tuple[Finding, ...]:
     return tuple(sorted(set(findings), key=lambda finding: (finding.span, finding.rule)))
 
 
-def rewrite(source: Source, rules: Sequence[Rule], minimum: Safety, view: ProjectView = ALONE) -> Rewritten:
-    """Apply the fixes of at least `minimum` safety until none is left; raises `SourceError`, and `Unstable`."""
+def rewrite(
+    source: Source, rules: Sequence[Rule], minimum: Safety, view: ProjectView = ALONE, dropped: frozenset[str] = frozenset()
+) -> Rewritten:
+    """Apply the fixes of at least `minimum` safety until none is left; raises `SourceError`, and `Unstable`.
+
+    `dropped` holds the keys of fixes that other files share, and have not applied.
+    """
     order = {rule.name: place for place, rule in enumerate(rules)}
     current, fixed, refused = source, list[Finding](), dict[tuple[str, str], str]()
     for passes in range(PASS_LIMIT + 1):
         file = FileModel(current, view=view)
         findings = _find(file, rules)
+        refused |= {_key(current, f): _WITHOUT_PARTNER for f in findings if f.partners and f.partners.key in dropped}
         todo = [f for f in findings if f.edits and f.safety >= minimum and _key(current, f) not in refused]
         if not todo:
             return _result(source, current, fixed, findings, refused, passes)

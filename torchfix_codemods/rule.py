@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
     import ast
@@ -49,6 +49,15 @@ class Category(str, Enum):
     MIGRATIONS = "migrations"
 
 
+class Partners(NamedTuple):
+    """Fixes in several files that hold only together: all files apply theirs, or none does."""
+
+    key: str
+    """The same text in all of them."""
+    paths: tuple[str, ...]
+    """The other files, absolute."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One place that departs from the documented pattern; `edits` is one atomic group, empty for a report."""
@@ -59,6 +68,7 @@ class Finding:
     message: str
     safety: Safety
     edits: tuple[Edit, ...] = ()
+    partners: Partners | None = None
 
 
 class Rule(ABC):
@@ -83,10 +93,18 @@ class Rule(ABC):
     def find(self, file: FileModel) -> Iterator[Finding]:
         """Yield the findings of one file, in any order."""
 
-    def finding(self, file: FileModel, node: ast.expr | ast.stmt, message: str, *edits: Edit, safety: Safety | None = None) -> Finding:
+    def finding(
+        self,
+        file: FileModel,
+        node: ast.expr | ast.stmt,
+        message: str,
+        *edits: Edit,
+        safety: Safety | None = None,
+        partners: Partners | None = None,
+    ) -> Finding:
         """A finding at `node`; without edits it is a report, with edits its safety is the rule's unless told."""
         if not file.is_located(node):
             node, edits = file.flow.statement(node), ()
         span = file.source.span(node)
         level = Safety.REPORT if not edits else self.safety if safety is None else safety
-        return Finding(self.name, span, file.source.position(span.start), message, level, edits)
+        return Finding(self.name, span, file.source.position(span.start), message, level, edits, partners if edits else None)

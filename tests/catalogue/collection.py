@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torchfix_codemods.cli.prove import project_of
 from torchfix_codemods.engine import check, rewrite
 from torchfix_codemods.rule import Finding, Rule, Safety
 from torchfix_codemods.source import Source
 from torchfix_codemods.transforms import CHAIN
 from torchfix_codemods.verify.case import Case, cases
-from torchfix_codemods.workspace.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from torchfix_codemods.model import ProjectView
@@ -19,7 +19,6 @@ ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "fixtures"
 RULES = {rule.name: rule for rule in CHAIN}
 CASES = [case for rule in CHAIN for case in cases(FIXTURES, rule.name)]
-PROJECTS = Surroundings()
 REWRITES = [case for case in CASES if case.is_rewrite]
 EXECUTED = [case for case in CASES if case.contract]
 
@@ -34,7 +33,7 @@ def source_of(path: Path, data: bytes | None = None) -> Source:
 
 def view_of(path: Path) -> ProjectView:
     """The case's folder is a project of its own: what stands beside the code can be imported."""
-    return PROJECTS.view(str(path))
+    return project_of(path).view(str(path))
 
 
 def findings_in(rule: Rule, path: Path, data: bytes | None = None) -> tuple[Finding, ...]:

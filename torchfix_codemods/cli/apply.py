@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from ..output.table import print_table
 from ..output.text import count, hidden_fixes
 from ..workspace.run import Failure
+from ..workspace.settle import settled
 from ..workspace.tasks import RewriteTask, Rewrote
-from ..workspace.write import NotWritten, write
+from ..workspace.write import NotWritten, may_write, write
 from .diff import tell_remaining
 from .files import CLEAN, FOUND, INTERNAL, minimum_of, over_files, root_of, rules_of, stdin_name, stdin_text, surroundings_of, tell_failures
 
@@ -26,7 +27,8 @@ def apply(settings: Settings) -> int:
     failures: list[Failure] = []
     done: list[Rewrote] = []
     root = root_of(settings.paths)
-    for result in over_files(task, settings):
+    # Nothing is written before everything is analysed: what is known of a file may come from others.
+    for result in settled(task, over_files(task, settings), lambda path: may_write(path, root)):
         if isinstance(result, Failure):
             failures.append(result)
             continue

@@ -9,6 +9,7 @@ from ..output.diff import print_colored, unified_diff
 from ..output.style import use_color
 from ..output.text import finding_text, hidden_fixes
 from ..workspace.run import Failure
+from ..workspace.settle import settled
 from ..workspace.tasks import RewriteTask, Rewrote
 from .files import CLEAN, FOUND, minimum_of, over_files, root_of, rules_of, stdin_name, stdin_text, surroundings_of, tell_failures
 
@@ -22,7 +23,7 @@ def diff(settings: Settings) -> int:
     """Print the diff of all files to stdout, and what has no fix to stderr; 1 when something would change."""
     task = RewriteTask(rules_of(settings), minimum_of(settings), surroundings_of(settings))
     results: Iterable[Rewrote | Failure]
-    results = [task.text(stdin_name(settings), stdin_text())] if settings.reads_stdin else over_files(task, settings)
+    results = [task.text(stdin_name(settings), stdin_text())] if settings.reads_stdin else settled(task, over_files(task, settings))
     root = root_of([] if settings.reads_stdin else settings.paths)
     failures: list[Failure] = []
     changed: list[Rewrote] = []

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..catalogue import all_rules, find
 from ..rule import Safety
 from ..workspace.run import Failure
+from ..workspace.surroundings import Surroundings
 from ..workspace.tasks import CheckTask, RewriteTask
 from .options import UsageError
 
@@ -35,16 +36,22 @@ def prove(names: list[str], device: str, fixtures: str | None) -> int:
 
 def rewritten(rule: Rule, path: Path, unsafe: bool) -> bytes:
     """What one rule makes of a file."""
-    task = RewriteTask(lambda: (rule,), Safety.UNSAFE if unsafe else Safety.SAFE)
+    task = RewriteTask(lambda: (rule,), Safety.UNSAFE if unsafe else Safety.SAFE, project_of(path))
     result = task.text(str(path), path.read_bytes())
     return b"" if isinstance(result, Failure) else result.after
 
 
 def found(rule: Rule, path: Path) -> list[tuple[int, str, bool]]:
     """Line, message, and whether a fix is offered, of each finding of one rule in a file."""
-    result = CheckTask(lambda: (rule,)).text(str(path), path.read_bytes())
+    result = CheckTask(lambda: (rule,), project_of(path)).text(str(path), path.read_bytes())
     findings = [] if isinstance(result, Failure) else [located.finding for located in result.findings]
     return [(finding.position.line, finding.message, bool(finding.edits)) for finding in findings]
+
+
+def project_of(path: Path) -> Surroundings:
+    """The folder of a case as a project of its own: the other files in it, but for the other side."""
+    others = [name for name in ("before.py", "after.py") if name != path.name]
+    return Surroundings((str(path.parent),), isolated=True, hidden=tuple(str(path.with_name(name)) for name in others))
 
 
 def _default_fixtures() -> Path:

@@ -41,6 +41,8 @@ class Outline:
     """Name to what it imports: several where a `try` has two imports of it. Relative ones begin with dots."""
     stars: tuple[str, ...] = ()
     """Modules of which everything is imported."""
+    constants: Mapping[str, str] = field(default_factory=dict)
+    """Names that are bound once, to a literal text."""
     others: frozenset[str] = frozenset()
     """Names that are bound in another way, or in more than one."""
 
@@ -61,18 +63,20 @@ class _Reader:
         self.stars: list[str] = []
         self.classes: dict[str, ast.ClassDef] = {}
         self.functions: set[str] = set()
+        self.constants: dict[str, str] = {}
         self.others: set[str] = set()
 
     def read(self, tree: ast.Module) -> Outline:
         for statement in top_level(tree.body):
             self._statement(statement)
-        named = [set(self.imports), set(self.classes), self.functions, self.others]
+        named = [set(self.imports), set(self.classes), self.functions, set(self.constants), self.others]
         twice = {name for names in named for name in names if sum(name in other for other in named) > 1}
         return Outline(
             {name: self._class(node) for name, node in self.classes.items() if name not in twice},
             frozenset(self.functions - twice),
             {name: frozenset(targets) for name, targets in self.imports.items() if name not in twice},
             tuple(self.stars),
+            {name: value for name, value in self.constants.items() if name not in twice},
             frozenset(self.others | twice),
         )
 
@@ -84,6 +88,8 @@ class _Reader:
             (self.others.add(node.name) if node.name in self.classes else self.classes.update({node.name: node}))
         elif isinstance(node, FUNCTIONS):
             (self.others if node.name in self.functions else self.functions).add(node.name)
+        elif (constant := _constant(node)) and constant[0] not in self.constants:
+            self.constants[constant[0]] = constant[1]
         else:
             self.others |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
 
@@ -109,6 +115,14 @@ class _Reader:
         head, dot, rest = text.partition(".")
         targets = self.imports.get(head, set())
         return canonical(next(iter(targets)) + dot + rest) if len(targets) == 1 else text
+
+
+def _constant(node: ast.stmt) -> tuple[str, str] | None:
+    """`NAME = "text"`."""
+    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+        value = node.value.value if isinstance(node.value, ast.Constant) else None
+        return (node.targets[0].id, value) if isinstance(value, str) else None
+    return None
 
 
 def top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:

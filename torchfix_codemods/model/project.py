@@ -110,6 +110,14 @@ class ProjectView(NamedTuple):
         """What a dotted name of the file's imports refers to in the project."""
         return self.project.resolve(self.path, dotted) if dotted and self.path else None
 
+    def symbol(self, name: str) -> Symbol | None:
+        """A class or function at the top level of the file itself, as other files know it."""
+        return Symbol(self.path, name) if self.path else None
+
+    def constant(self, dotted: str | None) -> str | None:
+        """The text that a dotted name of the file's imports stands for."""
+        return self.project.constant(self.path, dotted) if dotted and self.path else None
+
 
 class _NoFiles:
     """A project of nothing: for a text that stands alone."""
@@ -124,6 +132,9 @@ class _NoFiles:
         return path
 
     def importers(self, _root: str, _words: frozenset[str]) -> Sequence[str]:
+        return ()
+
+    def containing(self, _root: str, _text: bytes) -> Sequence[str]:
         return ()
 
 

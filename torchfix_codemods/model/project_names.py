@@ -32,6 +32,9 @@ class Files(Protocol):
     def importers(self, root: str, words: frozenset[str]) -> Sequence[str]:
         """The files below a folder whose import statements hold one of some words."""
 
+    def containing(self, root: str, text: bytes) -> Sequence[str]:
+        """The files below a folder that hold a text."""
+
 
 class Symbol(NamedTuple):
     """A class or function of the project by file and name (`Net`, `Net.forward`), or with an empty name a module."""
@@ -171,6 +174,12 @@ class ProjectNames:
                     todo.append(base)
                 else:
                     yield base
+
+    def constant(self, path: str, dotted: str) -> str | None:
+        """The text that a module of the project binds once, at its top level, to what a dotted name refers to."""
+        module, _, name = dotted.rpartition(".")
+        found = self.resolve(path, module) if module.strip(".") else None
+        return self.outline(found.path).constants.get(name) if found is not None and not found.name else None
 
     def bases(self, definition: Symbol) -> Iterator[Symbol | str]:
         """The direct bases of a class: of the project, or dotted names of others."""

@@ -22,10 +22,13 @@ _KEYWORDS = frozenset({b"from", b"import", b"as"})
 class Snapshot:
     """What a run knows of the disk. Each question is asked of the disk once, so that a file's result can't depend on when."""
 
-    def __init__(self, folders: Sequence[str] = ()) -> None:
+    def __init__(self, folders: Sequence[str] = (), isolated: bool = False, hidden: Sequence[str] = ()) -> None:
+        self._isolated, self._hidden = isolated, {absolute(path) for path in hidden}
         self._folders = sorted({absolute(folder) for folder in folders}, key=len, reverse=True)
         self._is_file: dict[str, bool] = {}
         self._roots: dict[str, str] = {}
+        self._listed: dict[str, list[str]] = {}
+        self._containing: dict[tuple[str, bytes], list[str]] = {}
         self._indexes: dict[str, _ImportIndex] = {}
 
     def read(self, path: str) -> bytes | None:
@@ -39,21 +42,34 @@ class Snapshot:
     def is_file(self, path: str) -> bool:
         """Whether a file is there."""
         if path not in self._is_file:
-            self._is_file[path] = os.path.isfile(path)
+            self._is_file[path] = os.path.isfile(path) and path not in self._hidden
         return self._is_file[path]
 
     def root(self, path: str) -> str:
         """The top of the project: the nearest folder with a marker, else the named folder around the file, else its own."""
         folder = os.path.dirname(path)
         if folder not in self._roots:
-            self._roots[folder] = self._marked(folder) or self._named(folder) or self._outside_packages(folder)
+            marked = None if self._isolated else self._marked(folder)
+            self._roots[folder] = marked or self._named(folder) or self._outside_packages(folder)
         return self._roots[folder]
 
     def importers(self, root: str, words: frozenset[str]) -> Sequence[str]:
         """The files below a folder whose import statements hold one of some words, sorted."""
         if root not in self._indexes:
-            self._indexes[root] = _ImportIndex(root)
+            self._indexes[root] = _ImportIndex(self._below(root))
         return self._indexes[root].having(words)
+
+    def containing(self, root: str, text: bytes) -> Sequence[str]:
+        """The files below a folder that hold a text, sorted."""
+        key = (root, text)
+        if key not in self._containing:
+            self._containing[key] = [path for path in self._below(root) if text in (self.read(path) or b"")]
+        return self._containing[key]
+
+    def _below(self, root: str) -> list[str]:
+        if root not in self._listed:
+            self._listed[root] = [path for path in map(absolute, discover([root])) if path not in self._hidden]
+        return self._listed[root]
 
     def _marked(self, folder: str) -> str | None:
         while True:
@@ -73,10 +89,10 @@ class Snapshot:
 
 
 class _ImportIndex:
-    """The words in the import statements of all files below a folder."""
+    """The words in the import statements of some files."""
 
-    def __init__(self, root: str) -> None:
-        self._root = root
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._paths = paths
 
     def having(self, words: frozenset[str]) -> list[str]:
         return sorted({path for word in words for path in self._files.get(word.encode(), ())})
@@ -84,9 +100,9 @@ class _ImportIndex:
     @cached_property
     def _files(self) -> dict[bytes, list[str]]:
         files: dict[bytes, list[str]] = {}
-        for path in discover([self._root]):
+        for path in self._paths:
             for word in _imported_words(path):
-                files.setdefault(word, []).append(absolute(path))
+                files.setdefault(word, []).append(path)
         return files
 
 

@@ -17,6 +17,10 @@ class Surroundings:
 
     folders: tuple[str, ...] = ()
     """The folders that were named; where nothing marks the top of a project, these do."""
+    isolated: bool = False
+    """Whether these are the projects, whatever marks others around them."""
+    hidden: tuple[str, ...] = ()
+    """Files that count as absent."""
     token: str = field(default_factory=lambda: os.urandom(8).hex())
     """Tells this run from others in the same process, which may find other files."""
 
@@ -33,4 +37,4 @@ def _project(surroundings: Surroundings) -> Project:
     from ..model import Project
     from .snapshot import Snapshot
 
-    return Project(Snapshot(surroundings.folders))
+    return Project(Snapshot(surroundings.folders, surroundings.isolated, surroundings.hidden))

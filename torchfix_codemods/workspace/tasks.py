@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ..source import Source, SourceError
@@ -84,11 +84,15 @@ class RewriteTask:
     rules: Callable[[], tuple[Rule, ...]]
     minimum: Safety
     surroundings: Surroundings = field(default_factory=Surroundings)
+    dropped: frozenset[str] = frozenset()
+    """The keys of fixes that other files share, and have not applied."""
 
     def __call__(self, path: str) -> Rewrote | Failure:
-        """Read and rewrite one file."""
+        """Read and rewrite one file; one that stays as it is comes back without its bytes, which nobody needs."""
         raw = read(path)
-        return raw if isinstance(raw, Failure) else self.text(path, raw)
+        result = raw if isinstance(raw, Failure) else self.text(path, raw)
+        unchanged = not isinstance(result, Failure) and result.before == result.after
+        return replace(result, before=b"", after=b"") if unchanged and not isinstance(result, Failure) else result
 
     def text(self, path: str, raw: bytes) -> Rewrote | Failure:
         """Rewrite a text as if it stood at `path`."""
@@ -100,7 +104,7 @@ class RewriteTask:
         if isinstance(source, Failure):
             return source
         try:
-            result = rewrite(source, self.rules(), self.minimum, self.surroundings.view(path))
+            result = rewrite(source, self.rules(), self.minimum, self.surroundings.view(path), self.dropped)
         except SourceError as error:
             return Failure(path, error.line, explain(source.text, error.line, error.reason))
         except Unstable as error:

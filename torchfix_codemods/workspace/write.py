@@ -26,6 +26,15 @@ def write(path: str, before: bytes, after: bytes, root: str) -> None:
         raise NotWritten(f"can't be written: {error.strerror}") from None
 
 
+def may_write(path: str, root: str) -> bool:
+    """Whether `write` is likely to be able to replace a file."""
+    try:
+        _refuse_unless_plain(path, os.path.realpath(path), os.path.realpath(root))
+    except NotWritten:
+        return False
+    return True
+
+
 def _refuse_unless_plain(path: str, target: str, root: str) -> None:
     try:
         status = os.stat(target)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from torchfix_codemods.model.facts import Origin
     from torchfix_codemods.model.identity import Identity
 
+    from .sites import Site
+
 _STATE_METHODS = frozenset({"__getstate__", "__setstate__", "__reduce__", "__reduce_ex__"})
 _CHANGES_STRUCTURE = frozenset(
     """
@@ -70,6 +72,56 @@ def is_repeatable(file: FileModel, call: ast.Call, made_at: ast.AST, load: ast.A
         return False
     values = [*call.args, *(k.value for k in call.keywords)]
     return all(k.arg for k in call.keywords) and all(_is_constant(file, v, made_at, load) for v in values)
+
+
+def spelled_elsewhere(file: FileModel, made: Construction, load: Site, place: str) -> tuple[str, str]:
+    """The constructor expression as another file writes it; else an empty text and the reason."""
+    call = made.call
+    values = [*call.args, *(k.value for k in call.keywords)]
+    if not all(k.arg for k in call.keywords) or not all(_is_literal(value) for value in values):
+        return "", f"its constructor arguments aren't known where it is loaded{place}"
+    name = _name_elsewhere(file, call.func, load)
+    if name is None:
+        return "", f"`{file.source.code(call.func)}` isn't imported where it is loaded{place}"
+    arguments = [*map(file.source.code, call.args), *(f"{k.arg}={file.source.code(k.value)}" for k in call.keywords)]
+    return f"{name}({', '.join(arguments)})", ""
+
+
+def _is_literal(node: ast.expr) -> bool:
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return all(_is_literal(element) for element in node.elts)
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.UnaryOp) and _is_literal(node.operand))
+
+
+def _name_elsewhere(file: FileModel, func: ast.expr, load: Site) -> str | None:
+    """How another file names the same class or function at its load."""
+    wanted = _meaning(file, func)
+    scope = load.file.index.scopes[load.file.tree]
+    for name, bindings in scope.bindings.items():
+        if len(bindings) != 1 or load.file.names.visible(name, load.call) is not scope:
+            continue
+        target = load.file.names.import_target(bindings[0])
+        own = load.file.view.symbol(name) if isinstance(bindings[0], (*FUNCTIONS, ast.ClassDef)) else None
+        symbol = own or load.file.view.resolve(target)
+        if wanted is not None and wanted in {symbol, target}:
+            return name
+        member = load.file.view.project.member(symbol, _last(func)) if symbol is not None and not symbol.name else None
+        if wanted is not None and wanted in {member, f"{target}.{_last(func)}"}:
+            return f"{name}.{_last(func)}"
+    return None
+
+
+def _meaning(file: FileModel, func: ast.expr) -> object:
+    """A class or function as all files of the project know it: by its place, or by its dotted name in a library."""
+    qualified = file.qualified(func)
+    if qualified:
+        return file.view.resolve(qualified) or qualified
+    scope = file.names.scope_of(func) if isinstance(func, ast.Name) else None
+    return file.view.symbol(func.id) if isinstance(func, ast.Name) and scope is not None and scope.node is file.tree else None
+
+
+def _last(func: ast.expr) -> str:
+    return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
 
 
 def _is_constant(file: FileModel, node: ast.expr, made_at: ast.AST, load: ast.AST) -> bool:

@@ -15,6 +15,9 @@ def path_key(file: FileModel, node: ast.expr) -> tuple[object, ...] | None:
     """A key for a path expression; equal keys mean the same file in the same run. None when it can't be told."""
     if isinstance(node, ast.Constant):
         return ("text", node.value) if isinstance(node.value, str) else None
+    imported = file.view.constant(file.qualified(node))
+    if imported is not None:
+        return ("text", imported)
     if isinstance(node, ast.Name):
         return _name_key(file, node)
     if isinstance(node, ast.JoinedStr):
