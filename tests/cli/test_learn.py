@@ -6,10 +6,28 @@ import re
 
 import pytest
 
+from torchfix_codemods.cli import learn
 from torchfix_codemods.cli.light import parser
+from torchfix_codemods.rule import Category, Rule, Safety
 from torchfix_codemods.transforms import CHAIN
 
 from .commands import run
+
+
+class Optional(Rule):
+    """Finds nothing.
+
+    ## Why
+    It stands for others.
+    """
+
+    name = "optional"
+    category = Category.SCALARS
+    safety = Safety.REPORT
+    optional = True
+
+    def find(self, _):
+        return iter(())
 
 
 def test_rules_lists_every_rule(tmp_path):
@@ -17,10 +35,40 @@ def test_rules_lists_every_rule(tmp_path):
     assert [line.split()[:3] for line in lines[1:]] == [[rule.name, rule.category.value, rule.safety.label] for rule in CHAIN]
 
 
+def test_rules_tells_which_are_optional(monkeypatch, capsys):
+    monkeypatch.setattr(learn, "all_rules", lambda: (Optional(), CHAIN[0]))
+    assert learn.rules() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert re.split(r"  +", lines[1]) == ["optional", "scalars", "report", "when selected", "Finds nothing"]
+    assert "always" in lines[2]
+
+
 def test_explain(tmp_path):
     text = run("explain", "zero-grad-missing", cwd=tmp_path).stdout.decode()
     assert text.startswith("# zero-grad-missing\n\nTraining loop that never clears its gradients.\n")
     assert "## Safety" in text
+
+
+def test_explain_prints_what_was_measured(tmp_path):
+    lines = run("explain", "nn-init-data-arg", cwd=tmp_path).stdout.decode().splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| weights_init ")]
+    assert ["weights_init", "cpu", "raises", "`nothing`", "`nothing`", "`same`", "holds"] in rows
+    assert any("cases in which the rule has to stay silent" in line for line in lines)
+
+
+def test_explain_needs_no_torch_and_no_fixtures(tmp_path):
+    (tmp_path / "torch.py").write_text("raise ImportError")
+    result = run("explain", "nn-init-data-arg", cwd=tmp_path, environment={"PYTHONPATH": str(tmp_path)})
+    assert result.returncode == 0
+    assert b"## Proof" in result.stdout
+
+
+def test_explain_says_how_to_get_an_optional_rule(monkeypatch, capsys):
+    monkeypatch.setattr(learn, "all_rules", lambda: (Optional(),))
+    assert learn.explain("optional") == 0
+    text = capsys.readouterr().out
+    assert "Category scalars · best fix: report · optional: runs only with `--select optional`" in text
+    assert "## Proof" not in text
 
 
 @pytest.mark.parametrize("arguments", [["explain", "zero-grad"], ["verify", "zero-grad"]])

@@ -19,9 +19,10 @@ ALLOWED = {
     "catalogue": {"rule", "transforms"},
     "transforms": {"rule", "model", "edits"},
     "workspace": {"engine", "model", "source", "rule"},
-    "output": {"rule", "workspace"},
-    "verify": {"rule", "output"},
-    "cli": {"catalogue", "rule", "workspace", "output", "verify", ""},
+    "measured": set(),
+    "output": {"rule", "workspace", "measured"},
+    "verify": {"rule", "output", "measured"},
+    "cli": {"catalogue", "rule", "workspace", "output", "verify", "measured", ""},
     "__main__": {"cli"},
     "": set(),
 }

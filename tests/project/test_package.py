@@ -48,6 +48,10 @@ def test_the_wheel_works_in_a_new_environment(built, tmp_path):
     for script in ("torchfix-codemods", "torchmod"):
         listed = subprocess.run([environment / "bin" / script, "rules"], check=True, capture_output=True, cwd=tmp_path)
         assert [line.split()[0] for line in listed.stdout.decode().splitlines()[1:]] == [rule.name for rule in CHAIN]
+    explained = subprocess.run(
+        [environment / "bin" / "torchmod", "explain", "nn-init-data-arg"], check=True, capture_output=True, cwd=tmp_path
+    )
+    assert "| holds" in explained.stdout.decode()
     where = subprocess.run(
         [python, "-c", "import torchfix_codemods.transforms as t; print(t.__file__)"], check=True, capture_output=True, cwd=tmp_path
     )
@@ -59,3 +63,4 @@ def test_the_sdist_holds_the_catalogue(built):
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert "transforms/__init__.py" in names
     assert "transforms/gradients/zero_grad_missing.py" in names
+    assert "transforms/gradients/measured/zero-grad-missing.json" in names

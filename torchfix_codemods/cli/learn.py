@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
-from typing import TYPE_CHECKING
 
 from ..catalogue import all_rules, find
+from ..measured import measured
+from ..output.page import page, runs, summary
 from ..output.table import print_table
 from .files import CLEAN
 
-if TYPE_CHECKING:
-    from ..rule import Rule
-
 
 def rules() -> int:
-    """List every rule: name, category, the best safety of its fixes, and what it finds."""
-    rows = [(rule.name, rule.category.value, rule.safety.label, documentation(rule).splitlines()[0]) for rule in all_rules()]
-    print_table(("rule", "category", "safety", "finds"), rows)
+    """List every rule: name, category, the best safety of its fixes, when it runs, and what it finds."""
+    rows = [(rule.name, rule.category.value, rule.safety.label, runs(rule), summary(rule)) for rule in all_rules()]
+    print_table(("rule", "category", "safety", "runs", "finds"), rows)
     return CLEAN
 
 
 def explain(name: str) -> int:
-    """Print the documentation of a rule; raises `UnknownRule`."""
+    """Print the documentation of a rule, and what was measured of it; raises `UnknownRule`."""
     rule = find(all_rules(), name)
-    text = f"# {rule.name}\n\n{documentation(rule)}\n"
+    text = page(rule, measured(rule))
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.markdown import Markdown
@@ -33,8 +30,3 @@ def explain(name: str) -> int:
     else:
         print(text, end="")
     return CLEAN
-
-
-def documentation(rule: Rule) -> str:
-    """The documentation of a rule: the docstring of its class."""
-    return inspect.cleandoc(type(rule).__doc__ or "")
