@@ -55,7 +55,11 @@ def _proof(measured: Measured) -> str:
 
 def _marked(row: Row) -> list[str]:
     """What is code, as code."""
-    return [f"`{cell}`" if name in {"before", "after", "promised"} and cell else cell for name, cell in zip(_COLUMNS, row, strict=True)]
+    return [_code(cell) if name in {"before", "after", "promised"} and cell else cell for name, cell in zip(_COLUMNS, row, strict=True)]
+
+
+def _code(text: str) -> str:
+    return f"`` {text} ``" if "`" in text else f"`{text}`"
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

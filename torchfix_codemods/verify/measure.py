@@ -30,13 +30,17 @@ def measure(cases: Sequence[Case], old: Measured | None = None, again: bool = Fa
     A case that is as it was when `old` was measured isn't executed, unless `again` is set, or a device is there that
     was missing then. On a missing device, what was measured of the same case elsewhere stays.
     """
-    executed = [case for case in cases if case.contract]
-    digests = {case.name: digest(case) for case in executed}
-    kept = Measured() if old is None else old
-    rows = [
-        row for case in executed for row in _case_rows(case, kept if kept.digests.get(case.name) == digests[case.name] else None, again)
-    ]
-    return counted(cases, digests, tuple(rows))
+    digests = {case.name: digest(case) for case in cases if case.contract}
+    noted, broken = list[Row](), list[str]()
+    for case in (case for case in cases if case.contract):
+        known = old if old and old.digests.get(case.name) == digests[case.name] else Measured()
+        try:
+            noted += _case_rows(case, known, again)
+        except Breach as breach:
+            broken.append(str(breach))
+    if broken:
+        raise Breach("\n".join(broken))
+    return counted(cases, digests, tuple(noted))
 
 
 def counted(cases: Sequence[Case], digests: dict[str, str], rows: tuple[Row, ...]) -> Measured:
@@ -60,10 +64,10 @@ def digest(case: Case) -> str:
     return content.hexdigest()[:12]
 
 
-def _case_rows(case: Case, old: Measured | None, again: bool) -> Iterator[Row]:
+def _case_rows(case: Case, old: Measured, again: bool) -> Iterator[Row]:
     assert case.contract is not None
     for device in case.contract.devices:
-        known = old.of(case.name, device) if old else ()
+        known = old.of(case.name, device)
         if known and not again and all(row.verdict == HOLDS for row in known):
             yield from known
             continue
