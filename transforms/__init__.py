@@ -11,6 +11,10 @@ from .gradients.zero_grad_wipes_gradients import ZeroGradWipesGradients
 from .inplace.data_inplace_to_no_grad import DataInplaceToNoGrad
 from .inplace.data_read_to_detach import DataReadToDetach
 from .inplace.nn_init_data_arg import NnInitDataArg
+from .losses.bce_with_logits import BceWithLogits
+from .losses.cross_entropy_on_softmax import CrossEntropyOnSoftmax
+from .losses.double_sigmoid import DoubleSigmoid
+from .losses.nll_needs_log_softmax import NllNeedsLogSoftmax
 from .memory.loss_graph_accumulation import LossGraphAccumulation
 from .modes.eval_missing_eval_mode import EvalMissingEvalMode
 from .modes.eval_mode_not_restored import EvalModeNotRestored
@@ -29,6 +33,10 @@ CHAIN = (
     # Devices.
     TensorToNumpy(),
     # Losses, and what is kept of them.
+    CrossEntropyOnSoftmax(),
+    NllNeedsLogSoftmax(),
+    DoubleSigmoid(),
+    BceWithLogits(),
     LossGraphAccumulation(),
     # Gradients: statements that move or are added.
     ZeroGradWipesGradients(),

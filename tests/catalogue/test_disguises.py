@@ -88,7 +88,8 @@ def _worn(cases, disguises):
     """The pairs of a case and a disguise that suits it."""
     for case in cases:
         for disguise in disguises:
-            sides = [disguise(path.read_text()) for path in (case.before, case.after) if path]
+            paths = (case.before, case.after) if case.is_rewrite else (case.before,)
+            sides = [disguise(path.read_text()) for path in paths if path]
             moved_away = disguise is inside_function and _has_neighbours(case)
             if None not in sides and not moved_away and not (case.is_rewrite and disguise in {inside_try, alias} and _adds_import(case)):
                 yield pytest.param(case, *sides, id=f"{identify(case)}-{disguise.__name__}")
