@@ -10,6 +10,7 @@ from .gradients.zero_grad_missing import ZeroGradMissing
 from .gradients.zero_grad_wipes_gradients import ZeroGradWipesGradients
 from .inplace.data_inplace_to_no_grad import DataInplaceToNoGrad
 from .inplace.data_read_to_detach import DataReadToDetach
+from .inplace.leaf_inplace_update import LeafInplaceUpdate
 from .inplace.nn_init_data_arg import NnInitDataArg
 from .losses.bce_with_logits import BceWithLogits
 from .losses.cross_entropy_on_softmax import CrossEntropyOnSoftmax
@@ -29,6 +30,7 @@ CHAIN = (
     # Writes in place, and reads of `.data`.
     NnInitDataArg(),
     DataInplaceToNoGrad(),
+    LeafInplaceUpdate(),
     DataReadToDetach(),
     # Devices.
     TensorToNumpy(),

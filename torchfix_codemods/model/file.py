@@ -17,6 +17,7 @@ from .gradients import Gradients
 from .identity import Identities
 from .index import Index
 from .kinds import Kinds
+from .leaves import Leaves
 from .names import Names
 from .project import ALONE, ProjectView
 from .reads import Reads
@@ -84,6 +85,11 @@ class FileModel:
     def gradients(self) -> Gradients:
         """Grad mode and gradient history."""
         return Gradients(self.kinds)
+
+    @cached_property
+    def leaves(self) -> Leaves:
+        """Which tensors autograd forbids to write in place."""
+        return Leaves(self.kinds, self.gradients)
 
     @cached_property
     def identities(self) -> Identities:

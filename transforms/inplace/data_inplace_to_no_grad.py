@@ -13,6 +13,9 @@ from torchfix_codemods.model.index import FUNCTIONS
 from torchfix_codemods.model.training import own_nodes
 from torchfix_codemods.rule import Category, Rule, Safety
 
+from .graphs import is_between_forward_and_backward
+from .writes import is_plain, is_written_by
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -21,9 +24,6 @@ if TYPE_CHECKING:
     from torchfix_codemods.rule import Finding
 
 _INIT_NAME = re.compile(r"^(__init__|_?init.*|.*_init|init_.*|reset_parameters|_?.*weights?_init.*|load_.*weights.*)$")
-_METADATA_METHODS = frozenset(
-    "resize_ resize_as_ set_ t_ transpose_ squeeze_ unsqueeze_ requires_grad_ detach_ share_memory_ swapaxes_ apply_".split()
-)
 _FORWARD_NAMES = frozenset({"forward", "__call__"})
 
 
@@ -121,43 +121,9 @@ def _write(file: FileModel, node: ast.Attribute) -> Write | None:
     if not isinstance(node.ctx, ast.Load) and not isinstance(file.parent(node), ast.AugAssign):
         return None
     statement = file.flow.statement(node)
-    if not _is_written(node, statement) or not _is_plain(node.value) or not file.kinds.is_tensor(node.value):
+    if not is_written_by(statement, node) or not is_plain(node.value) or not file.kinds.is_tensor(node.value):
         return None
     return None if _rebinds_outer_name(file, node, statement) else Write(statement, node, _safety(file, node, statement))
-
-
-def _is_written(node: ast.Attribute, statement: ast.stmt) -> bool:
-    if isinstance(statement, ast.Expr):
-        return isinstance(statement.value, ast.Call) and _chain_writes(statement.value, node)
-    if isinstance(statement, ast.AugAssign):
-        return node is statement.target or (isinstance(statement.target, ast.Subscript) and statement.target.value is node)
-    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-        target = statement.targets[0]
-        return isinstance(target, ast.Subscript) and target.value is node
-    return False
-
-
-def _chain_writes(call: ast.expr, node: ast.Attribute) -> bool:
-    """`x.data.mul_(a).add_(b)` and `x.data[0].fill_(1)`: in-place methods all the way down to `node`."""
-    methods = 0
-    current: ast.expr = call
-    while current is not node:
-        if isinstance(current, ast.Call) and isinstance(current.func, ast.Attribute):
-            name = current.func.attr
-            if not name.endswith("_") or name.endswith("__") or name in _METADATA_METHODS:
-                return False
-            methods, current = methods + 1, current.func.value
-        elif isinstance(current, ast.Subscript):
-            current = current.value
-        else:
-            return False
-    return methods > 0
-
-
-def _is_plain(node: ast.expr) -> bool:
-    while isinstance(node, (ast.Attribute, ast.Subscript)):
-        node = node.value
-    return isinstance(node, ast.Name)
 
 
 def _rebinds_outer_name(file: FileModel, node: ast.Attribute, statement: ast.stmt) -> bool:
@@ -180,7 +146,7 @@ def _safety(file: FileModel, node: ast.Attribute, statement: ast.stmt) -> Safety
     is_parameter = is_parameter or _is_module_tensor(file, node.value)
     if not is_parameter and file.gradients.tracked(node.value) is not False:
         return Safety.REPORT
-    if _between_forward_and_backward(file, node, statement, function):
+    if is_between_forward_and_backward(file, node.value, statement):
         return Safety.REPORT
     if (
         is_parameter
@@ -231,29 +197,6 @@ def _ran_before(file: FileModel, function: ast.AST, statement: ast.stmt) -> bool
     return any(
         e.happening in {Happening.FORWARD, Happening.BACKWARD} and e.node.lineno < statement.lineno for e in file.training.events(body)
     )
-
-
-def _between_forward_and_backward(file: FileModel, node: ast.Attribute, statement: ast.stmt, function: ast.AST | None) -> bool:
-    """Whether a backward follows, and what is written was used since the last backward or step."""
-    body = function.body if isinstance(function, FUNCTIONS) else file.tree.body
-    events = list(file.training.events(body))
-    if not any(e.happening is Happening.BACKWARD and e.node.lineno > statement.lineno for e in events):
-        return False
-    start = max((e.node.lineno for e in events if _ends_graph(e.happening) and e.node.lineno < statement.lineno), default=0)
-    if any(e.happening is Happening.FORWARD and start < e.node.lineno < statement.lineno for e in events):
-        return True
-    written = ast.dump(node.value)
-    used = (n for s in body for n in own_nodes(s) if isinstance(n, (ast.Name, ast.Attribute)) and start < n.lineno < statement.lineno)
-    return any(isinstance(n.ctx, ast.Load) and ast.dump(n) == written and not _is_data(file, n) for n in used)
-
-
-def _ends_graph(happening: Happening) -> bool:
-    return happening in {Happening.BACKWARD, Happening.STEP}
-
-
-def _is_data(file: FileModel, node: ast.AST) -> bool:
-    parent = file.parent(node)
-    return isinstance(parent, ast.Attribute) and parent.attr in {"data", "grad", "shape", "size"}
 
 
 def _run(file: FileModel, write: Write, writes: dict[int, Write]) -> list[Write]:

@@ -1,0 +1,67 @@
+"""Statements that do nothing but write to one tensor in place."""
+
+from __future__ import annotations
+
+import ast
+
+METADATA_METHODS = frozenset(
+    "resize_ resize_as_ set_ t_ transpose_ squeeze_ unsqueeze_ requires_grad_ detach_ share_memory_ swapaxes_ apply_".split()
+)
+"""Methods that change more, or something else, than the numbers."""
+
+
+def is_written_by(statement: ast.stmt, node: ast.expr) -> bool:
+    """Whether a statement writes to what `node` (a part of it) stands for: a method, an index, or an operator."""
+    if isinstance(statement, ast.Expr):
+        return isinstance(statement.value, ast.Call) and _chain_writes(statement.value, node)
+    if isinstance(statement, ast.AugAssign):
+        return node is statement.target or _is_indexed(statement.target, node)
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        return _is_indexed(statement.targets[0], node)
+    return False
+
+
+def _is_indexed(target: ast.expr, node: ast.expr) -> bool:
+    """`x[0]` and `x[0][1]` as the target of an assignment."""
+    if not isinstance(target, ast.Subscript):
+        return False
+    while isinstance(target, ast.Subscript) and target is not node:
+        target = target.value
+    return target is node
+
+
+def _chain_writes(call: ast.expr, node: ast.expr) -> bool:
+    """`x.mul_(a).add_(b)` and `x[0].fill_(1)`: in-place methods all the way down to `node`."""
+    methods = 0
+    current: ast.expr = call
+    while current is not node:
+        if isinstance(current, ast.Call) and isinstance(current.func, ast.Attribute):
+            name = current.func.attr
+            if not name.endswith("_") or name.endswith("__") or name in METADATA_METHODS:
+                return False
+            methods, current = methods + 1, current.func.value
+        elif isinstance(current, ast.Subscript):
+            current = current.value
+        else:
+            return False
+    return methods > 0
+
+
+def written_root(statement: ast.stmt) -> ast.expr | None:
+    """The name or attribute that a statement writes to in place, when it does nothing else."""
+    if isinstance(statement, ast.Expr):
+        root: ast.expr | None = statement.value
+    elif isinstance(statement, ast.AugAssign):
+        root = statement.target
+    else:
+        root = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    while isinstance(root, (ast.Subscript, ast.Call)):
+        root = root.value if isinstance(root, ast.Subscript) else getattr(root.func, "value", None)
+    return root if isinstance(root, (ast.Name, ast.Attribute)) and is_written_by(statement, root) else None
+
+
+def is_plain(node: ast.expr) -> bool:
+    """Whether an expression is a name with attributes and indices alone."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return isinstance(node, ast.Name)
