@@ -9,6 +9,7 @@ import pytest
 from torchfix_codemods.edits import (
     AddKeyword,
     ChangeTail,
+    RemoveArgument,
     ReplaceExpression,
 )
 from torchfix_codemods.source import Span
@@ -145,3 +146,33 @@ REPLACED = [
 def test_replace_expression(before, new, after):
     code = Code(before)
     assert code.edited(ReplaceExpression(code["g"], new)) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "values", "after"),
+    [
+        ("f(a, b=1)\n", ["1"], "f(a)\n"),
+        ("f(b=1)\n", ["1"], "f()\n"),
+        ("f(b=1, c=2)\n", ["1"], "f(c=2)\n"),
+        ("f(a, b=1, c=2)\n", ["1", "2"], "f(a)\n"),
+        ("f(\n    a,\n    b=1,\n)\n", ["1"], "f(\n    a,\n)\n"),
+        ("f(\n    a,\n    b=1)\n", ["1"], "f(\n    a)\n"),
+        ("f(a, b=1, **kw)\n", ["1"], "f(a, **kw)\n"),
+        ("f(a, 7, c)\n", ["7"], "f(a, c)\n"),
+    ],
+)
+def test_remove_argument(before, values, after):
+    code = Code(before)
+    call = code.source.span(code.tree.body[0].value)
+    assert code.edited(*(RemoveArgument(call, code[value]) for value in values)) == after
+
+
+def test_remove_argument_keeps_comments():
+    code = Code("f(\n    a,\n    b=1,  # important\n    c=2,\n)\n")
+    assert "comment would be lost" in code.refusal(RemoveArgument(code.source.span(code.tree.body[0].value), code["1"]))
+
+
+def test_remove_and_add_arguments():
+    code = Code("f(a, volatile=True)\n")
+    call = code.source.span(code.tree.body[0].value)
+    assert code.edited(RemoveArgument(call, code["True"]), AddKeyword(call, "k", "v")) == "f(a, k=v)\n"

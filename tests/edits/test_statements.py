@@ -9,9 +9,13 @@ import pytest
 from torchfix_codemods.edits import (
     AddDecorator,
     ChangeTail,
+    DeleteStatement,
     InsertAfter,
     InsertBefore,
     MoveBefore,
+    ReplaceStatement,
+    Unwrap,
+    WrapInIf,
     WrapInTry,
     WrapInWith,
 )
@@ -159,3 +163,80 @@ def test_nothing_goes_above_a_future_import():
 def test_an_elif_has_no_statements_of_its_own_around_it():
     code = Code("if a:\n    pass\nelif b:\n    pass\n")
     assert "elif" in code.refusal(InsertBefore(code["elif b:\n    pass"], "new()"))
+
+
+@pytest.mark.parametrize(
+    ("before", "statement", "after"),
+    [
+        ("a()\nb()\nc()\n", "b()", "a()\nc()\n"),
+        ("a()\n\n# about b\nb()\nc()\n", "b()", "a()\n\n# about b\nc()\n"),
+        ("if x:\r\n\ta()\r\n\tb()\r\n", "a()", "if x:\r\n\tb()\r\n"),
+        ("def f():\n    b()\n\n    c()\n", "b()", "def f():\n\n    c()\n"),
+    ],
+)
+def test_delete_statement(before, statement, after):
+    code = Code(before)
+    assert code.edited(DeleteStatement(code[statement])) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "statement", "says"),
+    [
+        ("if x:\n    b()\n", "b()", "nothing would be left"),
+        ("a()\nb()  # why\n", "b()", "a comment would be lost"),
+        ("a(); b()\n", "b()", "shares its line"),
+    ],
+)
+def test_delete_statement_refusals(before, statement, says):
+    code = Code(before)
+    assert says in code.refusal(DeleteStatement(code[statement]))
+
+
+@pytest.mark.parametrize(
+    ("before", "statement", "after"),
+    [
+        ("x = f(a)\n", "x = f(a)", "x = g(a)\nx.h()\n"),
+        ("# above\nx = f(a)  # behind\ny()\n", "x = f(a)", "# above\nx = g(a)\nx.h()  # behind\ny()\n"),
+        ("if c:\r\n  x = f(a)\r\n", "x = f(a)", "if c:\r\n  x = g(a)\r\n  x.h()\r\n"),
+    ],
+)
+def test_replace_statement(before, statement, after):
+    code = Code(before)
+    assert code.edited(ReplaceStatement(code[statement], "x = g(a)\nx.h()")) == after
+
+
+WITH = 'def f():\n    """doc"""\n    # why\n    with g():\n        # first\n        for x in y:\n            s = """\n  text"""\n            yield x\n'
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (WITH, 'def f():\n    """doc"""\n    # why\n    # first\n    for x in y:\n        s = """\n  text"""\n        yield x\n'),
+        ("with g():\n\ta()\n\n\tb()\nc()\n", "a()\n\nb()\nc()\n"),
+    ],
+)
+def test_unwrap(before, after):
+    code = Code(before)
+    [statement] = [node for node in ast.walk(code.tree) if isinstance(node, ast.With)]
+    assert code.edited(Unwrap(code.source.span(statement))) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "says"), [("with g():  # why\n    a()\n", "comment would be lost"), ("with g(): a()\n", "lines of its own")]
+)
+def test_unwrap_refusals(before, says):
+    code = Code(before)
+    assert says in code.refusal(Unwrap(code.source.span(code.tree.body[0])))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("a()\n\n# main\nb()\nc()\n# end\n", "a()\n\nif t:\n    # main\n    b()\n    c()\n    # end\n"),
+        ('a()\nb()\ns = """\nx"""\nc()', 'a()\nif t:\n    b()\n    s = """\nx"""\n    c()'),
+        ("if x:\n\ty()\nb()\r\nc()\n", "if x:\n\ty()\nif t:\r\n\tb()\r\n\tc()\n"),
+    ],
+)
+def test_wrap_in_if(before, after):
+    code = Code(before)
+    assert code.edited(WrapInIf(code["b()"], code["c()"], "t")) == after

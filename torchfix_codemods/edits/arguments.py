@@ -1,4 +1,4 @@
-"""AddKeyword: a new argument, laid out as the arguments of the call already are."""
+"""Arguments of a call: a new one, laid out as the others already are, and one less."""
 
 from __future__ import annotations
 
@@ -34,6 +34,23 @@ def add_keyword(call: cst.Call, edit: AddKeyword, taken: frozenset[str], unit: s
     if not arguments:
         return call.with_changes(args=[new])
     return call.with_changes(args=[*arguments[:-1], *_appended(call, arguments, new, unit)])
+
+
+def argument_place(call: cst.Call, value: cst.BaseExpression) -> int:
+    """The place of the argument that has a value; raises `Refusal` when the call has none."""
+    for place, argument in enumerate(call.args):
+        if argument.value is value:
+            return place
+    message = "the argument could not be located exactly"
+    raise Refusal(message)
+
+
+def remove_argument(call: cst.Call, place: int) -> cst.Call:
+    """The call without one argument; what stood before the closing parenthesis still does."""
+    removed, rest = call.args[place], [*call.args[:place], *call.args[place + 1 :]]
+    if place == len(rest) and rest:
+        rest[-1] = rest[-1].with_changes(comma=removed.comma, whitespace_after_arg=removed.whitespace_after_arg)
+    return call.with_changes(args=rest)
 
 
 def _argument(call: cst.Call, edit: AddKeyword, taken: frozenset[str]) -> cst.Arg:

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from . import statements
-from .kinds import InsertAfter, InsertBefore, MoveBefore, WrapInTry, WrapInWith
+from .kinds import (
+    DeleteStatement,
+    InsertAfter,
+    InsertBefore,
+    MoveBefore,
+    ReplaceStatement,
+    Unwrap,
+    WrapInIf,
+    WrapInTry,
+    WrapInWith,
+)
 from .parse import Refusal
 from .statements import Entry
 
@@ -20,7 +30,7 @@ if TYPE_CHECKING:
 
 BLOCKS = (cst.Module, cst.IndentedBlock, cst.SimpleStatementSuite)
 """The nodes that hold statements."""
-_ORDER = (MoveBefore, InsertBefore, InsertAfter, WrapInWith, WrapInTry)
+_ORDER = (MoveBefore, InsertBefore, InsertAfter, WrapInWith, WrapInTry, WrapInIf, ReplaceStatement, DeleteStatement, Unwrap)
 """Blocks change in this order, so that what is inserted before a wrapped statement stays outside the wrap."""
 
 
@@ -35,9 +45,15 @@ class BlockChange:
     def add(self, edit: Edit) -> None:
         """Register an edit; raises `Refusal` when no block can take it."""
         match edit:
-            case InsertBefore(statement) | InsertAfter(statement):
+            case (
+                InsertBefore(statement)
+                | InsertAfter(statement)
+                | Unwrap(statement)
+                | DeleteStatement(statement)
+                | ReplaceStatement(statement)
+            ):
                 self._edits[self._block_of(statement)].append(edit)
-            case WrapInWith(first, last) | WrapInTry(first, last):
+            case WrapInWith(first, last) | WrapInTry(first, last) | WrapInIf(first, last):
                 if self._block_of(first) is not self._block_of(last):
                     message = "the first and the last statement stand in different blocks"
                     raise Refusal(message)
@@ -57,7 +73,7 @@ class BlockChange:
             entries = [Entry(old, new) for old, new in zip(original.body, updated.body, strict=True)]
         footer: Sequence[cst.EmptyLine] = updated.footer
         for edit in sorted(self._edits[original], key=lambda edit: _ORDER.index(type(edit))):
-            if isinstance(edit, WrapInTry) and self._ends(entries, edit.last):
+            if isinstance(edit, (WrapInTry, WrapInIf)) and self._ends(entries, edit.last):
                 entries, footer = self._changed(edit, entries, original, footer), ()
             else:
                 entries = self._changed(edit, entries, original, ())
@@ -75,6 +91,14 @@ class BlockChange:
                 return statements.wrap_in_with(entries, self._find(first), self._find(last), item, self._unit)
             case WrapInTry(first, last, cleanup):
                 return statements.wrap_in_try(entries, self._find(first), self._find(last), cleanup, self._unit, footer)
+            case WrapInIf(first, last, test):
+                return statements.wrap_in_if(entries, self._find(first), self._find(last), test, self._unit, footer)
+            case ReplaceStatement(statement, code):
+                return statements.replace_statement(entries, self._find(statement), code)
+            case DeleteStatement(statement):
+                return statements.delete(entries, self._find(statement))
+            case Unwrap(statement):
+                return statements.unwrap(entries, self._find(statement))
         return entries
 
     def _add_move(self, edit: MoveBefore, source: cst.CSTNode, goal: cst.CSTNode) -> None:

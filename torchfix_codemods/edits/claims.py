@@ -9,11 +9,16 @@ from .kinds import (
     AddDecorator,
     AddKeyword,
     ChangeTail,
+    DeleteStatement,
     InsertAfter,
     InsertBefore,
     MoveBefore,
     NeedImport,
+    RemoveArgument,
     ReplaceExpression,
+    ReplaceStatement,
+    Unwrap,
+    WrapInIf,
     WrapInTry,
     WrapInWith,
 )
@@ -41,8 +46,12 @@ def claims(edit: Edit) -> tuple[Span, ...]:
             return (Span(statement.end, statement.end),)
         case MoveBefore(statement, before):
             return (statement, before)
-        case WrapInWith(first, last) | WrapInTry(first, last):
+        case WrapInWith(first, last) | WrapInTry(first, last) | WrapInIf(first, last):
             return (Span(first.start, last.end),)
+        case Unwrap(statement) | DeleteStatement(statement) | ReplaceStatement(statement):
+            return (statement,)
+        case RemoveArgument(_, value):
+            return (value,)
         case NeedImport():
             return ()
 
@@ -60,17 +69,19 @@ def clash(first: Sequence[Span], second: Sequence[Span]) -> bool:
 def targets(edit: Edit) -> tuple[Span, ...]:
     """The nodes that an edit is about, to find where in the file it works."""
     match edit:
-        case AddKeyword(call):
+        case AddKeyword(call) | RemoveArgument(call):
             return (call,)
         case ReplaceExpression(target) | ChangeTail(target):
             return (target,)
         case AddDecorator(function):
             return (function,)
-        case InsertBefore(statement) | InsertAfter(statement):
+        case (
+            InsertBefore(statement) | InsertAfter(statement) | Unwrap(statement) | DeleteStatement(statement) | ReplaceStatement(statement)
+        ):
             return (statement,)
         case MoveBefore(statement, before):
             return (statement, before)
-        case WrapInWith(first, last) | WrapInTry(first, last):
+        case WrapInWith(first, last) | WrapInTry(first, last) | WrapInIf(first, last):
             return (first, last)
         case NeedImport():
             return ()

@@ -93,6 +93,45 @@ class WrapInTry:
 
 
 @dataclass(frozen=True, slots=True)
+class WrapInIf:
+    """Put the statements from `first` to `last` (of one block) into one `if test:`."""
+
+    first: Span
+    last: Span
+    test: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unwrap:
+    """Put the body of the `with` at `statement` in its place, one step further out."""
+
+    statement: Span
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteStatement:
+    """Take the statement at `statement` out of its block; comments above it stay."""
+
+    statement: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceStatement:
+    """Put the statements of `code` (lines, not indented) where the statement at `statement` stands; its comments stay."""
+
+    statement: Span
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveArgument:
+    """Take the argument whose value is the expression at `value` out of the call at `call`, with its keyword."""
+
+    call: Span
+    value: Span
+
+
+@dataclass(frozen=True, slots=True)
 class NeedImport:
     """Make sure that `import module` stands at top level before the code of this group; added when it does not."""
 
@@ -109,5 +148,10 @@ Edit: TypeAlias = (
     | MoveBefore
     | WrapInWith
     | WrapInTry
+    | WrapInIf
+    | Unwrap
+    | DeleteStatement
+    | ReplaceStatement
+    | RemoveArgument
     | NeedImport
 )

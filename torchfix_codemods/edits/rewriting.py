@@ -9,9 +9,9 @@ import libcst as cst
 
 from .claims import targets
 from .imports import with_imports
-from .kinds import NeedImport
+from .kinds import DeleteStatement, NeedImport
 from .parse import Refusal, parse_segment, print_segment
-from .segments import Layout, NotFound, Segment, indentation_unit, newline_of
+from .segments import Layout, NotFound, Segment, indentation_unit, newline_of, with_neighbour
 from .syntax import NotPython, parsed
 from .transform import SegmentTransformer
 
@@ -93,6 +93,8 @@ class _Rewriting:
 
     def _work(self, group: int, edit: Edit) -> _Work:
         run = self._layout.common([self._layout.innermost(span) for span in targets(edit)])
+        if isinstance(edit, DeleteStatement):
+            run = with_neighbour(run)
         return _Work(run, self._layout.segment(run), frozenset({group}))
 
     def _merged(self, works: list[_Work], new: _Work) -> list[_Work]:

@@ -33,6 +33,13 @@ class Run:
     last: int
 
 
+def with_neighbour(run: Run) -> Run:
+    """The run and the statement after it, or before it: what is left of a block that loses a statement."""
+    if run.last + 1 < len(run.block):
+        return Run(run.block, run.first, run.last + 1)
+    return Run(run.block, max(0, run.first - 1), run.last)
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
     """Whole lines of the file that hold one run, and the indentation they begin with."""

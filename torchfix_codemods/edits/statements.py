@@ -86,6 +86,54 @@ def wrap_in_try(
     return [*before, Entry(None, cst.Try(body=body, finalbody=finalbody, leading_lines=blank)), *after]
 
 
+def wrap_in_if(
+    entries: list[Entry], first: cst.CSTNode, last: cst.CSTNode, test: str, unit: str, footer: Sequence[cst.EmptyLine]
+) -> list[Entry]:
+    """Statements under one `if`; comments that belong to the first go inside, as do those that end the block."""
+    before, inside, after = _split(entries, first, last)
+    blank, attached = _split_leading(inside[0].current)
+    inside[0] = replace(inside[0], current=_with_leading(inside[0].current, attached))
+    body = _block(inside, unit).with_changes(footer=footer)
+    return [*before, Entry(None, cst.If(test=parse_expression(test), body=body, leading_lines=blank)), *after]
+
+
+def replace_statement(entries: list[Entry], anchor: cst.CSTNode, code: str) -> list[Entry]:
+    """New statements in the place of one; a comment above it stays above, one behind it behind the last."""
+    place = _place(entries, anchor)
+    old, new = entries[place].current, parse_statements(code)
+    new[0] = _with_leading(new[0], _leading(old))
+    if isinstance(old, cst.SimpleStatementLine) and isinstance(new[-1], cst.SimpleStatementLine):
+        new[-1] = new[-1].with_changes(trailing_whitespace=old.trailing_whitespace)
+    return [*entries[:place], *(Entry(None, statement) for statement in new), *entries[place + 1 :]]
+
+
+def delete(entries: list[Entry], anchor: cst.CSTNode) -> list[Entry]:
+    """The block without a statement; the lines above it stay, above the next one."""
+    place = _place(entries, anchor)
+    if len(entries) == 1:
+        message = "nothing would be left of the block"
+        raise Refusal(message)
+    above, rest = _leading(entries[place].current), [*entries[:place], *entries[place + 1 :]]
+    if place < len(rest):
+        rest[place] = replace(rest[place], current=_with_leading(rest[place].current, [*above, *_leading(rest[place].current)]))
+    return rest
+
+
+def unwrap(entries: list[Entry], anchor: cst.CSTNode) -> list[Entry]:
+    """The body of a `with` in its place; a comment on its first line would be lost, and the fix is refused for it."""
+    place = _place(entries, anchor)
+    outer = entries[place].current
+    if not isinstance(outer, cst.With) or not isinstance(outer.body, cst.IndentedBlock):
+        message = "only a `with` that has its body on lines of its own can be taken away"
+        raise Refusal(message)
+    body = list(outer.body.body)
+    body[0] = _with_leading(body[0], [*outer.leading_lines, *_leading(body[0])])
+    rest = list(entries[place + 1 :])
+    if outer.body.footer and rest:
+        rest[0] = replace(rest[0], current=_with_leading(rest[0].current, [*outer.body.footer, *_leading(rest[0].current)]))
+    return [*entries[:place], *(Entry(None, statement) for statement in body), *rest]
+
+
 def _split(entries: list[Entry], first: cst.CSTNode, last: cst.CSTNode) -> tuple[list[Entry], list[Entry], list[Entry]]:
     start, end = _edge(entries, first, 0), _edge(entries, last, -1) + 1
     return entries[:start], entries[start:end], entries[end:]

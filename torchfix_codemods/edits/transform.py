@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import libcst as cst
 
 from ..source import Span
-from .arguments import add_keyword
+from .arguments import add_keyword, argument_place, remove_argument
 from .blocks import BLOCKS, BlockChange, owners
 from .expressions import change_tail, replace_expression, steps_to
-from .kinds import AddDecorator, AddKeyword, ChangeTail, ReplaceExpression
+from .kinds import AddDecorator, AddKeyword, ChangeTail, RemoveArgument, ReplaceExpression
 from .parse import Parsed, Refusal, parse_expression
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ class SegmentTransformer(cst.CSTTransformer):
         self._blocks = BlockChange(self._statement, owners(parsed.module), unit)
         self._quotes: list[str] = []
         self._path: list[cst.CSTNode] = []
-        # An argument goes into the call as it was written, before anything is put behind it.
-        for edit in sorted(edits, key=lambda edit: not isinstance(edit, AddKeyword)):
+        # An argument goes into the call as it was written, before anything is put behind it; others leave it from the back.
+        for edit in sorted(edits, key=_turn):
             self._register(edit)
 
     def on_visit(self, node: cst.CSTNode) -> bool:
@@ -62,6 +62,9 @@ class SegmentTransformer(cst.CSTTransformer):
         match edit:
             case AddKeyword(call):
                 self._on(_a(cst.Call, self._expression(call)), lambda node: add_keyword(node, edit, self._taken, self._unit))
+            case RemoveArgument(call, value):
+                place = argument_place(_a(cst.Call, self._expression(call)), self._expression(value))
+                self._on(self._expression(call), lambda node: remove_argument(node, place))
             case ReplaceExpression(target):
                 self._on(self._expression(target), lambda node: replace_expression(node, edit, self._taken, self._path[-1]))
             case ChangeTail(target, keep):
@@ -97,6 +100,12 @@ class SegmentTransformer(cst.CSTTransformer):
             message = "the statement could not be located exactly"
             raise Refusal(message)
         return node
+
+
+def _turn(edit: Edit) -> tuple[int, int]:
+    if isinstance(edit, RemoveArgument):
+        return 1, -edit.value.start
+    return (0, 0) if isinstance(edit, AddKeyword) else (2, 0)
 
 
 def _a(kind: type[Node], node: cst.CSTNode) -> Node:
