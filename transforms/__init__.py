@@ -5,23 +5,44 @@ from __future__ import annotations
 from .checkpoints.torch_load_map_location import TorchLoadMapLocation
 from .checkpoints.whole_model_save_load import WholeModelSaveLoad
 from .devices.tensor_to_numpy import TensorToNumpy
+from .gradients.accumulated_loss_not_scaled import AccumulatedLossNotScaled
+from .gradients.bare_no_grad_call import BareNoGradCall
 from .gradients.eval_missing_no_grad import EvalMissingNoGrad
+from .gradients.gan_fake_not_detached import GanFakeNotDetached
+from .gradients.generator_no_grad_leak import GeneratorNoGradLeak
+from .gradients.manual_grad_reset import ManualGradReset
+from .gradients.unwrap_variable import UnwrapVariable
+from .gradients.volatile_to_no_grad import VolatileToNoGrad
+from .gradients.zero_grad_after_step import ZeroGradAfterStep
+from .gradients.zero_grad_breaks_accumulation import ZeroGradBreaksAccumulation
 from .gradients.zero_grad_missing import ZeroGradMissing
+from .gradients.zero_grad_none import ZeroGradNone
 from .gradients.zero_grad_wipes_gradients import ZeroGradWipesGradients
+from .inplace.data_assign import DataAssign
 from .inplace.data_inplace_to_no_grad import DataInplaceToNoGrad
 from .inplace.data_read_to_detach import DataReadToDetach
+from .inplace.inplace_on_saved_output import InplaceOnSavedOutput
 from .inplace.leaf_inplace_update import LeafInplaceUpdate
 from .inplace.nn_init_data_arg import NnInitDataArg
 from .losses.bce_with_logits import BceWithLogits
 from .losses.cross_entropy_on_softmax import CrossEntropyOnSoftmax
 from .losses.double_sigmoid import DoubleSigmoid
+from .losses.loss_reduction_kwargs import LossReductionKwargs
 from .losses.nll_needs_log_softmax import NllNeedsLogSoftmax
+from .memory.gc_before_empty_cache import GcBeforeEmptyCache
+from .memory.hidden_state_not_detached import HiddenStateNotDetached
 from .memory.loss_graph_accumulation import LossGraphAccumulation
+from .modes.batchnorm_single_sample import BatchnormSingleSample
 from .modes.eval_missing_eval_mode import EvalMissingEvalMode
 from .modes.eval_mode_not_restored import EvalModeNotRestored
+from .modes.missing_call_parens import MissingCallParens
+from .modes.train_mode_inside_eval_loop import TrainModeInsideEvalLoop
 from .scalars.scalar_index_to_item import ScalarIndexToItem
 
 CHAIN = (
+    # What the oldest code needs before anything else can be told of it.
+    VolatileToNoGrad(),
+    UnwrapVariable(),
     # Expressions first: the blocks that later rules wrap and move then hold their final text.
     ScalarIndexToItem(),
     # Checkpoints: whole files before the options of one call.
@@ -31,19 +52,36 @@ CHAIN = (
     NnInitDataArg(),
     DataInplaceToNoGrad(),
     LeafInplaceUpdate(),
+    DataAssign(),
     DataReadToDetach(),
+    LeafInplaceUpdate(),
+    InplaceOnSavedOutput(),
     # Devices.
     TensorToNumpy(),
     # Losses, and what is kept of them.
+    LossReductionKwargs(),
     CrossEntropyOnSoftmax(),
     NllNeedsLogSoftmax(),
-    DoubleSigmoid(),
     BceWithLogits(),
+    DoubleSigmoid(),
     LossGraphAccumulation(),
+    HiddenStateNotDetached(),
+    GcBeforeEmptyCache(),
     # Gradients: statements that move or are added.
+    ManualGradReset(),
+    ZeroGradNone(),
+    ZeroGradBreaksAccumulation(),
+    AccumulatedLossNotScaled(),
+    GanFakeNotDetached(),
+    ZeroGradAfterStep(),
     ZeroGradWipesGradients(),
     ZeroGradMissing(),
     # Modes, and what holds for whole functions.
+    MissingCallParens(),
+    BatchnormSingleSample(),
+    TrainModeInsideEvalLoop(),
+    GeneratorNoGradLeak(),
+    BareNoGradCall(),
     EvalModeNotRestored(),
     EvalMissingEvalMode(),
     EvalMissingNoGrad(),

@@ -82,9 +82,9 @@ class BlockChange:
     def _changed(self, edit: Edit, entries: list[Entry], block: cst.CSTNode, footer: Sequence[cst.EmptyLine]) -> list[Entry]:
         match edit:
             case InsertBefore(statement, code):
-                return statements.insert_before(entries, self._find(statement), code)
+                return statements.insert_before(entries, self._find(statement), code, self._unit)
             case InsertAfter(statement, code):
-                return statements.insert_after(entries, self._find(statement), code)
+                return statements.insert_after(entries, self._find(statement), code, self._unit)
             case MoveBefore():
                 return self._moved(edit, entries, block)
             case WrapInWith(first, last, item):
@@ -94,7 +94,7 @@ class BlockChange:
             case WrapInIf(first, last, test):
                 return statements.wrap_in_if(entries, self._find(first), self._find(last), test, self._unit, footer)
             case ReplaceStatement(statement, code):
-                return statements.replace_statement(entries, self._find(statement), code)
+                return statements.replace_statement(entries, self._find(statement), code, self._unit)
             case DeleteStatement(statement):
                 return statements.delete(entries, self._find(statement))
             case Unwrap(statement):

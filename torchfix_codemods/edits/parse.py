@@ -102,8 +102,11 @@ def parse_expression(code: str) -> cst.BaseExpression:
         raise Refusal(message) from None
 
 
-def parse_statements(code: str) -> list[cst.BaseStatement]:
-    """New statements from unindented lines; their line ends become those of the file. Raises `Refusal` when they aren't any."""
+def parse_statements(code: str, unit: str = "    ") -> list[cst.BaseStatement]:
+    """New statements from unindented lines; their line ends become those of the file, and their blocks are indented by `unit`.
+
+    Raises `Refusal` when they aren't statements.
+    """
     try:
         statements = cst.parse_module(code + "\n").body
     except cst.ParserSyntaxError:
@@ -111,13 +114,18 @@ def parse_statements(code: str) -> list[cst.BaseStatement]:
     if not statements:
         message = f"not statements: {code!r}"
         raise Refusal(message)
-    return [_neutral(statement) for statement in statements]
+    return [statement.visit(_Adapted(unit)) for statement in statements]  # type: ignore[misc]  # the visitor removes nothing
 
 
-def _neutral(statement: cst.SimpleStatementLine | cst.BaseCompoundStatement) -> cst.BaseStatement:
-    return statement.visit(_NeutralNewlines())  # type: ignore[return-value]  # the visitor removes nothing
+class _Adapted(cst.CSTTransformer):
+    """Makes new code print as the file does that it goes into."""
 
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self._unit = unit
 
-class _NeutralNewlines(cst.CSTTransformer):
     def leave_Newline(self, original_node: cst.Newline, updated_node: cst.Newline) -> cst.Newline:  # noqa: ARG002, N802  # libcst's names
         return updated_node.with_changes(value=None)
+
+    def leave_IndentedBlock(self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> cst.IndentedBlock:  # noqa: ARG002, N802  # libcst's names
+        return updated_node.with_changes(indent=self._unit)

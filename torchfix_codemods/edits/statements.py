@@ -21,23 +21,23 @@ class Entry:
     current: cst.BaseStatement
 
 
-def insert_before(entries: list[Entry], anchor: cst.CSTNode, code: str) -> list[Entry]:
+def insert_before(entries: list[Entry], anchor: cst.CSTNode, code: str, unit: str) -> list[Entry]:
     """New statements above a statement and the comments that belong to it."""
     place = _edge(entries, anchor, 0)
     if _is_future_import(entries[place].current):
         message = "nothing may stand above a `from __future__` import"
         raise Refusal(message)
     blank, attached = _split_leading(entries[place].current)
-    new = parse_statements(code)
+    new = parse_statements(code, unit)
     new[0] = _with_leading(new[0], blank)
     entry = replace(entries[place], current=_with_leading(entries[place].current, attached))
     return [*entries[:place], *(Entry(None, s) for s in new), entry, *entries[place + 1 :]]
 
 
-def insert_after(entries: list[Entry], anchor: cst.CSTNode, code: str) -> list[Entry]:
+def insert_after(entries: list[Entry], anchor: cst.CSTNode, code: str, unit: str) -> list[Entry]:
     """New statements directly below a statement."""
     place = _edge(entries, anchor, -1)
-    return [*entries[: place + 1], *(Entry(None, s) for s in parse_statements(code)), *entries[place + 1 :]]
+    return [*entries[: place + 1], *(Entry(None, s) for s in parse_statements(code, unit)), *entries[place + 1 :]]
 
 
 def take(entries: list[Entry], anchor: cst.CSTNode) -> tuple[list[Entry], Entry]:
@@ -82,7 +82,7 @@ def wrap_in_try(
     blank, attached = _split_leading(inside[0].current)
     inside[0] = replace(inside[0], current=_with_leading(inside[0].current, attached))
     body = _block(inside, unit).with_changes(footer=footer)
-    finalbody = cst.Finally(body=cst.IndentedBlock(body=parse_statements(cleanup), indent=unit))
+    finalbody = cst.Finally(body=cst.IndentedBlock(body=parse_statements(cleanup, unit), indent=unit))
     return [*before, Entry(None, cst.Try(body=body, finalbody=finalbody, leading_lines=blank)), *after]
 
 
@@ -97,10 +97,10 @@ def wrap_in_if(
     return [*before, Entry(None, cst.If(test=parse_expression(test), body=body, leading_lines=blank)), *after]
 
 
-def replace_statement(entries: list[Entry], anchor: cst.CSTNode, code: str) -> list[Entry]:
+def replace_statement(entries: list[Entry], anchor: cst.CSTNode, code: str, unit: str) -> list[Entry]:
     """New statements in the place of one; a comment above it stays above, one behind it behind the last."""
     place = _place(entries, anchor)
-    old, new = entries[place].current, parse_statements(code)
+    old, new = entries[place].current, parse_statements(code, unit)
     new[0] = _with_leading(new[0], _leading(old))
     if isinstance(old, cst.SimpleStatementLine) and isinstance(new[-1], cst.SimpleStatementLine):
         new[-1] = new[-1].with_changes(trailing_whitespace=old.trailing_whitespace)

@@ -15,7 +15,7 @@ from .flow import Flow
 from .functions import Functions
 from .gradients import Gradients
 from .identity import Identities
-from .index import Index
+from .index import FUNCTIONS, Index
 from .kinds import Kinds
 from .leaves import Leaves
 from .names import Names
@@ -224,7 +224,19 @@ class FileModel:
         """The module whose `parameters()` an optimizer was made with, when that is all it has."""
         fact = self.fact(optimizer)
         if fact is None or fact.call is None or not fact.call.args:
-            return None
+            passed = self._passed(optimizer)
+            return self.optimized(passed) if passed is not None else None
         given = fact.call.args[0]
         is_parameters = isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) and given.func.attr == "parameters"
         return self.identities.of(given.func.value) if is_parameters else None  # type: ignore[attr-defined]  # just tested
+
+    def _passed(self, parameter: ast.expr) -> ast.expr | None:
+        """What the only call in the file passes for a parameter, unless it is that function's own."""
+        bindings = self.names.bindings(parameter) if isinstance(parameter, ast.Name) else []
+        function = self.parent(bindings[0]) if len(bindings) == 1 and isinstance(bindings[0], ast.arg) else None
+        if not isinstance(function, FUNCTIONS) or not isinstance(bindings[0], ast.arg):
+            return None
+        calls = self.functions.calls_to(function)
+        if len(calls) != 1 or self.flow.function(calls[0]) is function:
+            return None
+        return self.functions.argument(calls[0], function, bindings[0].arg)

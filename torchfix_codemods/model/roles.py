@@ -93,6 +93,12 @@ class Roles:
             return None
         return Evaluation(function, score, forwards, switches)
 
+    def may_run_without_gradients(self, function: Function) -> bool:
+        """Whether nothing in a function, or done with its results, needs gradients."""
+        if self._in_tests or self.is_framework_code(function) or self._is_unit_test(function):
+            return False
+        return not any(True for _ in self._vetoes(function, list(self._training.events(function.body, depth=0))))
+
     def _may_evaluate(self, function: Function) -> bool:
         """A look at names alone, which spares most functions the questions: without `eval()`, the name has to say something."""
         name = snake(function.name)
@@ -143,7 +149,7 @@ class Roles:
             yield "trains"
         if any(self._backflow.of_result(call) for call in self._kinds.functions.calls_to(function)):
             yield "gives what a caller differentiates"
-        if any(self._needs_gradient(node) for node in self._reachable(function)):
+        if any(self.needs_gradient(node) for node in self._reachable(function)):
             yield "needs gradients"
         if any(self._is_optimizer(node) for node in ast.walk(function)):
             yield "has an optimizer"
@@ -163,7 +169,8 @@ class Roles:
                     if target.name != "forward" and target is not function:
                         yield from self._reachable(target, depth - 1)
 
-    def _needs_gradient(self, node: ast.AST) -> bool:
+    def needs_gradient(self, node: ast.AST) -> bool:
+        """Whether a node is a sign that gradients are needed around it."""
         if isinstance(node, ast.keyword):
             return node.arg in {"create_graph", "retain_graph"} or (
                 node.arg == "requires_grad" and not (isinstance(node.value, ast.Constant) and node.value.value is False)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from torchfix_codemods.edits import InsertBefore
 from torchfix_codemods.model import Happening, Kind
 from torchfix_codemods.model.flow import leaves
-from torchfix_codemods.model.index import FUNCTIONS
 from torchfix_codemods.rule import Category, Rule, Safety
+
+from .placement import place_for_clearing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,7 +93,7 @@ class ZeroGradMissing(Rule):
             message = f"gradients are never cleared in this loop; {reason}: call zero_grad() before the backward where it belongs"
             return self.finding(file, first, message)
         code = "\n".join(f"{name}.zero_grad()" for name in names)
-        target = _target(file, loop, first)
+        target = place_for_clearing(file, loop, first)
         message = f"gradients add up over iterations: call {', '.join(f'{n}.zero_grad()' for n in names)} before the backward"
         return self.finding(file, first, message, InsertBefore(file.source.span(target), code))
 
@@ -226,31 +227,3 @@ def _is_harmless(file: FileModel, call: ast.Call) -> bool:
     """Functions of torch and Python, modules that are run, and steps of a scaler don't clear gradients."""
     name = file.qualified(call.func) or ""
     return name.startswith(("torch.", "builtins.", "numpy.")) or bool(file.training.at(call)) or file.fact(call.func) is not None
-
-
-def _target(file: FileModel, loop: Loop, backward: ast.Call | ast.stmt) -> ast.stmt:
-    """The statement that zero_grad goes before: the forward of the iteration, or the backward in a block of its own."""
-    statement = file.flow.statement(backward)
-    while isinstance(parent := file.parent(statement), ast.With) and "scale_loss" in ast.unparse(parent.items[0]):
-        statement = parent
-    inner = [other for other in file.flow.loops(backward) if loop in file.flow.loops(other)]
-    if inner:
-        # Several backwards for one step: cleared once, before the loop that runs them.
-        return inner[-1]
-    if file.parent(statement) is not loop:
-        return statement
-    for candidate in loop.body:
-        if candidate is statement or _computes(file, candidate):
-            return candidate
-    return statement
-
-
-def _computes(file: FileModel, statement: ast.stmt) -> bool:
-    if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
-        return False
-    if any(e.happening is Happening.FORWARD for e in file.training.events([statement], depth=1)):
-        return True
-    if not isinstance(statement, ast.Assign):
-        return False
-    fact = file.fact(statement.value)
-    return fact is not None and fact.kind is Kind.SCALAR_TENSOR
