@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from .checkpoints.torch_load_map_location import TorchLoadMapLocation
 from .checkpoints.whole_model_save_load import WholeModelSaveLoad
+from .devices.discarded_tensor_move import DiscardedTensorMove
+from .devices.factory_missing_device import FactoryMissingDevice
+from .devices.hardcoded_cuda_call import HardcodedCudaCall
+from .devices.hardcoded_cuda_device import HardcodedCudaDevice
+from .devices.leaf_lost_after_move import LeafLostAfterMove
 from .devices.tensor_to_numpy import TensorToNumpy
 from .gradients.accumulated_loss_not_scaled import AccumulatedLossNotScaled
 from .gradients.bare_no_grad_call import BareNoGradCall
@@ -57,6 +62,11 @@ CHAIN = (
     LeafInplaceUpdate(),
     InplaceOnSavedOutput(),
     # Devices.
+    DiscardedTensorMove(),
+    LeafLostAfterMove(),
+    HardcodedCudaDevice(),
+    HardcodedCudaCall(),
+    FactoryMissingDevice(),
     TensorToNumpy(),
     # Losses, and what is kept of them.
     LossReductionKwargs(),

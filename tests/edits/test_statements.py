@@ -23,6 +23,19 @@ from torchfix_codemods.source import Span
 
 from .code import Code
 
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("import a\n\nf(x)\n", "import a\n\nnew()\n\nf(x)\n"),
+        ("import a\n\n\n# about\ndef g():\n    f(x)\n", "import a\n\n\nnew()\n\n\n# about\ndef g():\n    f(x)\n"),
+    ],
+)
+def test_insert_before_set_apart(before, after):
+    code = Code(before)
+    assert code.edited(InsertBefore(code.source.span(code.tree.body[1]), "new()", apart=True)) == after
+
+
 DECORATED = {
     "def f():\n    pass\n": "@d()\ndef f():\n    pass\n",
     "class A:\n    # static\n    @staticmethod\n    def f():\n        pass\n": "class A:\n    # static\n    @staticmethod\n    @d()\n    def f():\n        pass\n",

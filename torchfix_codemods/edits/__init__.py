@@ -3,6 +3,7 @@
 from .kinds import (
     AddDecorator,
     AddKeyword,
+    ChangeMethod,
     ChangeTail,
     DeleteStatement,
     Edit,
@@ -22,6 +23,7 @@ from .kinds import (
 __all__ = [
     "AddDecorator",
     "AddKeyword",
+    "ChangeMethod",
     "ChangeTail",
     "DeleteStatement",
     "Edit",

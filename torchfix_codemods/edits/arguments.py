@@ -12,7 +12,7 @@ from .quotes import requoted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .kinds import AddKeyword
+    from .kinds import AddKeyword, ChangeMethod
 
     Space = cst.BaseParenthesizableWhitespace
 
@@ -51,6 +51,18 @@ def remove_argument(call: cst.Call, place: int) -> cst.Call:
     if place == len(rest) and rest:
         rest[-1] = rest[-1].with_changes(comma=removed.comma, whitespace_after_arg=removed.whitespace_after_arg)
     return call.with_changes(args=rest)
+
+
+def change_method(call: cst.Call, edit: ChangeMethod) -> cst.Call:
+    """The call of another method of its receiver, with a new first argument."""
+    if not isinstance(call.func, cst.Attribute):
+        message = "a method call was expected"
+        raise Refusal(message)
+    func = call.func.with_changes(attr=cst.Name(edit.name))
+    if not edit.first:
+        return call.with_changes(func=func)
+    comma = _comma(_ONE_SPACE) if call.args else cst.MaybeSentinel.DEFAULT
+    return call.with_changes(func=func, args=[cst.Arg(parse_expression(edit.first), comma=comma), *call.args])
 
 
 def _argument(call: cst.Call, edit: AddKeyword, taken: frozenset[str]) -> cst.Arg:

@@ -81,8 +81,8 @@ class BlockChange:
 
     def _changed(self, edit: Edit, entries: list[Entry], block: cst.CSTNode, footer: Sequence[cst.EmptyLine]) -> list[Entry]:
         match edit:
-            case InsertBefore(statement, code):
-                return statements.insert_before(entries, self._find(statement), code, self._unit)
+            case InsertBefore(statement, code, apart):
+                return statements.insert_before(entries, self._find(statement), code, self._unit, apart)
             case InsertAfter(statement, code):
                 return statements.insert_after(entries, self._find(statement), code, self._unit)
             case MoveBefore():

@@ -8,6 +8,7 @@ from ..source import Span
 from .kinds import (
     AddDecorator,
     AddKeyword,
+    ChangeMethod,
     ChangeTail,
     DeleteStatement,
     InsertAfter,
@@ -52,6 +53,8 @@ def claims(edit: Edit) -> tuple[Span, ...]:
             return (statement,)
         case RemoveArgument(_, value):
             return (value,)
+        case ChangeMethod(call, receiver):
+            return (Span(receiver.end, call.end),)
         case NeedImport():
             return ()
 
@@ -69,7 +72,7 @@ def clash(first: Sequence[Span], second: Sequence[Span]) -> bool:
 def targets(edit: Edit) -> tuple[Span, ...]:
     """The nodes that an edit is about, to find where in the file it works."""
     match edit:
-        case AddKeyword(call) | RemoveArgument(call):
+        case AddKeyword(call) | RemoveArgument(call) | ChangeMethod(call):
             return (call,)
         case ReplaceExpression(target) | ChangeTail(target):
             return (target,)

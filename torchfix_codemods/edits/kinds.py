@@ -53,6 +53,8 @@ class InsertBefore:
 
     statement: Span
     code: str
+    apart: bool = False
+    """Whether a blank line follows the new statements; two before a function or class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,17 @@ class RemoveArgument:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeMethod:
+    """Call another method of the same receiver: `x.cuda(k=v)` becomes `x.to(first, k=v)`; line breaks of the chain stay."""
+
+    call: Span
+    receiver: Span
+    name: str
+    first: str = ""
+    """A new argument before the others; none when empty."""
+
+
+@dataclass(frozen=True, slots=True)
 class NeedImport:
     """Make sure that `import module` stands at top level before the code of this group; added when it does not."""
 
@@ -153,5 +166,6 @@ Edit: TypeAlias = (
     | DeleteStatement
     | ReplaceStatement
     | RemoveArgument
+    | ChangeMethod
     | NeedImport
 )

@@ -21,7 +21,7 @@ class Entry:
     current: cst.BaseStatement
 
 
-def insert_before(entries: list[Entry], anchor: cst.CSTNode, code: str, unit: str) -> list[Entry]:
+def insert_before(entries: list[Entry], anchor: cst.CSTNode, code: str, unit: str, apart: bool = False) -> list[Entry]:
     """New statements above a statement and the comments that belong to it."""
     place = _edge(entries, anchor, 0)
     if _is_future_import(entries[place].current):
@@ -30,7 +30,9 @@ def insert_before(entries: list[Entry], anchor: cst.CSTNode, code: str, unit: st
     blank, attached = _split_leading(entries[place].current)
     new = parse_statements(code, unit)
     new[0] = _with_leading(new[0], blank)
-    entry = replace(entries[place], current=_with_leading(entries[place].current, attached))
+    entry = replace(
+        entries[place], current=_with_leading(entries[place].current, [*(_gap(entries[place].current) if apart else ()), *attached])
+    )
     return [*entries[:place], *(Entry(None, s) for s in new), entry, *entries[place + 1 :]]
 
 
@@ -177,6 +179,12 @@ def _is_future_import(statement: cst.BaseStatement) -> bool:
         case cst.SimpleStatementLine(body=[cst.ImportFrom(module=cst.Name("__future__")), *_]):
             return True
     return False
+
+
+def _gap(statement: cst.BaseStatement) -> list[cst.EmptyLine]:
+    """The blank lines that set a statement apart from what is put above it."""
+    wide = isinstance(statement, (cst.FunctionDef, cst.ClassDef))
+    return [cst.EmptyLine(indent=False)] * (2 if wide else 1)
 
 
 def _split_leading(statement: cst.BaseStatement) -> tuple[list[cst.EmptyLine], list[cst.EmptyLine]]:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import libcst as cst
 
 from ..source import Span
-from .arguments import add_keyword, argument_place, remove_argument
+from .arguments import add_keyword, argument_place, change_method, remove_argument
 from .blocks import BLOCKS, BlockChange, owners
 from .expressions import change_tail, replace_expression, steps_to
-from .kinds import AddDecorator, AddKeyword, ChangeTail, RemoveArgument, ReplaceExpression
+from .kinds import AddDecorator, AddKeyword, ChangeMethod, ChangeTail, RemoveArgument, ReplaceExpression
 from .parse import Parsed, Refusal, parse_expression
 
 if TYPE_CHECKING:
@@ -65,6 +65,8 @@ class SegmentTransformer(cst.CSTTransformer):
             case RemoveArgument(call, value):
                 place = argument_place(_a(cst.Call, self._expression(call)), self._expression(value))
                 self._on(self._expression(call), lambda node: remove_argument(node, place))
+            case ChangeMethod(call):
+                self._on(_a(cst.Call, self._expression(call)), lambda node: change_method(node, edit))
             case ReplaceExpression(target):
                 self._on(self._expression(target), lambda node: replace_expression(node, edit, self._taken, self._path[-1]))
             case ChangeTail(target, keep):
