@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from .checkpoints.torch_load_map_location import TorchLoadMapLocation
 from .checkpoints.whole_model_save_load import WholeModelSaveLoad
+from .dataloading.dataloader_invalid_options import DataloaderInvalidOptions
+from .dataloading.dataloader_iter_next import DataloaderIterNext
+from .dataloading.dataloader_main_guard import DataloaderMainGuard
+from .dataloading.dataloader_pin_memory import DataloaderPinMemory
+from .dataloading.dataloader_train_shuffle import DataloaderTrainShuffle
+from .dataloading.dataloader_worker_count import DataloaderWorkerCount
+from .dataloading.dataloader_worker_seed import DataloaderWorkerSeed
+from .dataloading.distributed_set_epoch import DistributedSetEpoch
 from .devices.discarded_tensor_move import DiscardedTensorMove
 from .devices.factory_missing_device import FactoryMissingDevice
 from .devices.hardcoded_cuda_call import HardcodedCudaCall
@@ -96,5 +104,13 @@ CHAIN = (
     EvalMissingEvalMode(),
     EvalMissingNoGrad(),
     # Data loaders: the main guard indents what all others have changed.
+    DataloaderIterNext(),
+    DataloaderInvalidOptions(),
+    DataloaderWorkerSeed(),
+    DataloaderTrainShuffle(),
+    DataloaderPinMemory(),
+    DataloaderWorkerCount(),
+    DistributedSetEpoch(),
+    DataloaderMainGuard(),
     # Mixed precision, timing and determinism.
 )
