@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from .amp.amp_unscale_before_clip import AmpUnscaleBeforeClip
+from .amp.cudnn_determinism import CudnnDeterminism
+from .amp.gpu_timing_sync import GpuTimingSync
+from .checkpoints.best_state_alias import BestStateAlias
+from .checkpoints.checkpoint_unsafe_payload import CheckpointUnsafePayload
+from .checkpoints.dataparallel_prefix import DataparallelPrefix
+from .checkpoints.load_state_dict_from_path import LoadStateDictFromPath
+from .checkpoints.load_state_dict_result import LoadStateDictResult
+from .checkpoints.state_dict_not_called import StateDictNotCalled
 from .checkpoints.torch_load_map_location import TorchLoadMapLocation
+from .checkpoints.torch_load_weights_only import TorchLoadWeightsOnly
 from .checkpoints.whole_model_save_load import WholeModelSaveLoad
 from .dataloading.dataloader_invalid_options import DataloaderInvalidOptions
 from .dataloading.dataloader_iter_next import DataloaderIterNext
@@ -50,17 +60,28 @@ from .modes.eval_missing_eval_mode import EvalMissingEvalMode
 from .modes.eval_mode_not_restored import EvalModeNotRestored
 from .modes.missing_call_parens import MissingCallParens
 from .modes.train_mode_inside_eval_loop import TrainModeInsideEvalLoop
+from .scalars.item_in_hot_loop import ItemInHotLoop
 from .scalars.scalar_index_to_item import ScalarIndexToItem
+from .scalars.topk_accuracy_legacy import TopkAccuracyLegacy
 
 CHAIN = (
     # What the oldest code needs before anything else can be told of it.
     VolatileToNoGrad(),
     UnwrapVariable(),
     # Expressions first: the blocks that later rules wrap and move then hold their final text.
+    TopkAccuracyLegacy(),
     ScalarIndexToItem(),
+    ItemInHotLoop(),
     # Checkpoints: whole files before the options of one call.
     WholeModelSaveLoad(),
+    LoadStateDictFromPath(),
+    LoadStateDictResult(),
+    StateDictNotCalled(),
+    BestStateAlias(),
+    DataparallelPrefix(),
+    CheckpointUnsafePayload(),
     TorchLoadMapLocation(),
+    TorchLoadWeightsOnly(),
     # Writes in place, and reads of `.data`.
     NnInitDataArg(),
     DataInplaceToNoGrad(),
@@ -103,6 +124,10 @@ CHAIN = (
     EvalModeNotRestored(),
     EvalMissingEvalMode(),
     EvalMissingNoGrad(),
+    # Mixed precision, timing and determinism.
+    AmpUnscaleBeforeClip(),
+    GpuTimingSync(),
+    CudnnDeterminism(),
     # Data loaders: the main guard indents what all others have changed.
     DataloaderIterNext(),
     DataloaderInvalidOptions(),
@@ -112,5 +137,4 @@ CHAIN = (
     DataloaderWorkerCount(),
     DistributedSetEpoch(),
     DataloaderMainGuard(),
-    # Mixed precision, timing and determinism.
 )

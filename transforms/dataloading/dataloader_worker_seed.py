@@ -88,7 +88,7 @@ class DataloaderWorkerSeed(Rule):
             edit = ReplaceExpression(file.source.span(seed), f"{file.source.code(seed)} % 2**32")
             yield self.finding(file, call, "numpy takes a seed of 32 bits: take the remainder, `% 2**32`", edit)
         elif name is not None and not _depends_on_torch(file, seed):
-            edits = [
+            edits: list[Edit] = [
                 ReplaceExpression(file.source.span(seed), f"{name}() % 2**32"),
                 *([NeedImport("torch")] if file.lacks_torch(call) else []),
             ]
