@@ -210,6 +210,14 @@ class Flow:
         return ([], True) if leaves(block) else self._last(block, inside)
 
 
+def catches(handler: ast.ExceptHandler, *names: str) -> bool:
+    """Whether an exception handler catches errors of one of these names, by name or as any exception."""
+    if handler.type is None:
+        return True
+    caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(ast.unparse(error).rpartition(".")[2] in {*names, "Exception", "BaseException"} for error in caught)
+
+
 def leaves(block: list[ast.stmt]) -> bool:
     """Whether control never reaches the end of a block."""
     if not block:

@@ -67,6 +67,8 @@ def _annotated(kinds: Kinds, _: Function, argument: ast.arg) -> Fact | None:
         return Fact(Kind.MODULE, None if name == api.MODULE_BASE else name)
     if name.startswith("torch.optim.") and "lr_scheduler" not in name:
         return Fact(Kind.OPTIMIZER, name)
+    if name in api.SCALERS:
+        return Fact(Kind.SCALER, name)
     return Fact(Kind.LOADER, name) if name == api.LOADER else None
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import InsertBefore, NeedImport, WrapInIf
 from torchfix_codemods.model import Happening
+from torchfix_codemods.model.flow import catches
 from torchfix_codemods.rule import Category, Rule, Safety
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def _is_guarded(file: FileModel, statement: ast.stmt) -> bool:
     for ancestor in file.flow.ancestors(statement):
         if isinstance(ancestor, ast.If) and _GUARD.search(ast.unparse(ancestor.test)):
             return True
-        if isinstance(ancestor, ast.Try) and ancestor.handlers:
+        if isinstance(ancestor, ast.Try) and any(catches(h, "RuntimeError", "AssertionError") for h in ancestor.handlers):
             return True
     return file.roles.in_tests or b".cuda()" in file.source.data or b"set_device" in file.source.data
 

@@ -147,6 +147,6 @@ def _deepcopy(file: FileModel) -> tuple[str, list[Edit]]:
         targets = {file.names.import_target(binding) for binding in bindings}
         if targets == {"copy.deepcopy"}:
             return name, []
-        if targets == {"copy"} and name != "copy":
+        if targets == {"copy"}:
             return f"{name}.deepcopy", []
     return "copy.deepcopy", [NeedImport("copy")]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import ChangeMethod, InsertBefore, NeedImport, RemoveArgument, ReplaceExpression
 from torchfix_codemods.model import Kind
+from torchfix_codemods.model.flow import catches
 from torchfix_codemods.model.torch_api import FACTORIES
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def _is_guarded(file: FileModel, node: ast.AST) -> bool:
             return True
         if isinstance(ancestor, ast.BoolOp) and any(_GUARD.search(ast.unparse(v)) for v in ancestor.values if v is not child):
             return True
-        if isinstance(ancestor, ast.Try) and ancestor.handlers:
+        if isinstance(ancestor, ast.Try) and any(catches(h, "RuntimeError", "AssertionError") for h in ancestor.handlers):
             return True
         child = ancestor
     return False
@@ -215,11 +216,17 @@ def _edits(file: FileModel, placement: Placement, available: str) -> list[Edit]:
 
 
 def _first_statement(file: FileModel) -> ast.stmt:
-    """The first statement after the imports at the top."""
-    body = file.tree.body
-    last = max((i for i, s in enumerate(body) if isinstance(s, (ast.Import, ast.ImportFrom)) and _is_at_top(body, i)), default=-1)
-    start = last + 1 if last >= 0 else 1 if ast.get_docstring(file.tree) is not None else 0
-    return body[start]
+    """The first statement after the imports that begin the block in which torch is imported."""
+    statements: list[ast.Import | ast.ImportFrom] = [*file.index.all(ast.Import), *file.index.all(ast.ImportFrom)]
+    torch = next((s for s in statements if file.flow.function(s) is None and _is_of_torch(s)), None)
+    block = file.flow.place(torch).block if torch is not None else file.tree.body
+    last = max((i for i, s in enumerate(block) if isinstance(s, (ast.Import, ast.ImportFrom)) and _is_at_top(block, i)), default=-1)
+    return block[min(last + 1, len(block) - 1)]
+
+
+def _is_of_torch(statement: ast.Import | ast.ImportFrom) -> bool:
+    names = [statement.module or ""] if isinstance(statement, ast.ImportFrom) else [alias.name for alias in statement.names]
+    return any(name.partition(".")[0] == "torch" for name in names)
 
 
 def _is_at_top(body: list[ast.stmt], index: int) -> bool:

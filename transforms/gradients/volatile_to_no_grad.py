@@ -29,6 +29,7 @@ class VolatileToNoGrad(Rule):
 
     ## Example
     ```python
+    import torch
     from torch import nn
     from torch.autograd import Variable
 
@@ -40,9 +41,9 @@ class VolatileToNoGrad(Rule):
         return net(x).max(1)[1]
     ```
     ```python
+    import torch
     from torch import nn
     from torch.autograd import Variable
-    import torch
 
     net = nn.Linear(2, 2)
 

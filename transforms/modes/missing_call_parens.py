@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import ReplaceExpression
 from torchfix_codemods.model import Kind
+from torchfix_codemods.model.flow import catches
 from torchfix_codemods.rule import Category, Rule, Safety
 
 if TYPE_CHECKING:
@@ -81,4 +82,5 @@ class MissingCallParens(Rule):
 
 def _is_probe(file: FileModel, statement: ast.Expr) -> bool:
     """Whether the statement asks for the attribute: an AttributeError would be caught."""
-    return any(isinstance(ancestor, ast.Try) and ancestor.handlers for ancestor in file.flow.ancestors(statement))
+    tries = (ancestor for ancestor in file.flow.ancestors(statement) if isinstance(ancestor, ast.Try))
+    return any(catches(handler, "AttributeError") for attempt in tries for handler in attempt.handlers)
