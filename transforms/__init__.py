@@ -85,7 +85,6 @@ CHAIN = (
     # Writes in place, and reads of `.data`.
     NnInitDataArg(),
     DataInplaceToNoGrad(),
-    LeafInplaceUpdate(),
     DataAssign(),
     DataReadToDetach(),
     LeafInplaceUpdate(),

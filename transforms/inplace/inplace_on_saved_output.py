@@ -10,7 +10,7 @@ from torchfix_codemods.model.flow import Form
 from torchfix_codemods.model.index import FUNCTIONS
 from torchfix_codemods.rule import Category, Rule, Safety
 
-from .leaves import written
+from .writes import written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

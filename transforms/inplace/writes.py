@@ -65,3 +65,32 @@ def is_plain(node: ast.expr) -> bool:
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         node = node.value
     return isinstance(node, ast.Name)
+
+
+def written(statement: ast.stmt) -> ast.expr | None:
+    """What a statement writes to in place, and does nothing else: `x.op_()`, `x[i] = v`, `x += v`."""
+    if isinstance(statement, ast.AugAssign):
+        return _base(statement.target)
+    if isinstance(statement, ast.Assign):
+        target = statement.targets[0]
+        return _base(target) if len(statement.targets) == 1 and isinstance(target, ast.Subscript) else None
+    node: ast.expr | None = statement.value if isinstance(statement, ast.Expr) else None
+    methods = 0
+    while isinstance(node, (ast.Call, ast.Subscript)):
+        if isinstance(node, ast.Subscript):
+            node = node.value
+            continue
+        if not isinstance(node.func, ast.Attribute) or not _is_write(node.func.attr):
+            return None
+        methods, node = methods + 1, node.func.value
+    return node if methods and isinstance(node, (ast.Name, ast.Attribute)) else None
+
+
+def _is_write(method: str) -> bool:
+    return method.endswith("_") and not method.endswith("__") and method not in METADATA_METHODS
+
+
+def _base(target: ast.expr) -> ast.expr | None:
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    return target if isinstance(target, (ast.Name, ast.Attribute)) else None
