@@ -8,7 +8,7 @@ import sys
 
 BEFORE = "import torch\nimport torch.nn.functional as F\n\nloss = F.mse_loss(torch.ones(2), torch.zeros(2))\nprint(loss.data[0])\n"
 AFTER = BEFORE.replace("loss.data[0]", "loss.item()")
-UNSAFE = "import torch\n\n\ndef restore(ema):\n    ema.load_state_dict(torch.load('ema.pt'))\n"
+UNSAFE = "import torch\n\n\ndef restore(ema):\n    ema.load_state_dict(torch.load('ema.pt', weights_only=True))\n"
 REPORT = "import torch\n\n\ndef features(path):\n    return torch.load(path).mean(0)\n"
 
 
