@@ -16,6 +16,7 @@ from .losses.bce_with_logits import BceWithLogits
 from .losses.cross_entropy_on_softmax import CrossEntropyOnSoftmax
 from .losses.double_sigmoid import DoubleSigmoid
 from .losses.nll_needs_log_softmax import NllNeedsLogSoftmax
+from .memory.gc_before_empty_cache import GcBeforeEmptyCache
 from .memory.loss_graph_accumulation import LossGraphAccumulation
 from .modes.eval_missing_eval_mode import EvalMissingEvalMode
 from .modes.eval_mode_not_restored import EvalModeNotRestored
@@ -40,6 +41,7 @@ CHAIN = (
     DoubleSigmoid(),
     BceWithLogits(),
     LossGraphAccumulation(),
+    GcBeforeEmptyCache(),
     # Gradients: statements that move or are added.
     ZeroGradWipesGradients(),
     ZeroGradMissing(),
