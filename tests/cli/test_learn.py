@@ -71,7 +71,7 @@ def test_explain_says_how_to_get_an_optional_rule(monkeypatch, capsys):
     assert "## Proof" not in text
 
 
-@pytest.mark.parametrize("arguments", [["explain", "zero-grad-mising"], ["verify", "zero-grad"]])
+@pytest.mark.parametrize("arguments", [["explain", "zero-grad-mising"], ["verify", "zero-grad-mising"]])
 def test_unknown_rule(tmp_path, arguments):
     result = run(*arguments, cwd=tmp_path)
     assert result.returncode == 2
