@@ -117,3 +117,10 @@ def test_recording(code, mode):
 
 def test_circular_definitions_end():
     assert fact_of_last("def f(a, b):\n    for i in y:\n        a, b = b, a\n        a = g(b)\n        b = a[0]\n    ask(a)\n") is None
+
+
+def test_methods_are_resolved_whatever_is_asked_first():
+    code = "class A:\n    def f(self): ...\nA().f()\n"
+    file = FileModel(Source("a.py", code.encode()))
+    call = next(call for call in file.index.all(ast.Call) if isinstance(call.func, ast.Attribute))
+    assert [function.name for function in file.functions.targets(call)] == ["f"]

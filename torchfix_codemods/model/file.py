@@ -72,14 +72,15 @@ class FileModel:
     @cached_property
     def functions(self) -> Functions:
         """Functions of the file, and calls among them."""
-        return Functions(self.index, self.names, self.flow, self.classes)
+        functions = Functions(self.index, self.names, self.flow, self.classes)
+        # The two need each other: methods are resolved through kinds, and kinds through calls.
+        functions.kinds = Kinds(self.index, self.names, self.flow, functions, self.classes, self.view)
+        return functions
 
     @cached_property
     def kinds(self) -> Kinds:
         """What values are."""
-        kinds = Kinds(self.index, self.names, self.flow, self.functions, self.classes, self.view)
-        self.functions.kinds = kinds
-        return kinds
+        return self.functions.kinds
 
     @cached_property
     def gradients(self) -> Gradients:
