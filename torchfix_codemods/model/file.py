@@ -72,13 +72,14 @@ class FileModel:
     @cached_property
     def functions(self) -> Functions:
         """Functions of the file, and calls among them."""
-        return Functions(self.index, self.names, self.flow, self.classes)
+        return self.kinds.functions
 
     @cached_property
     def kinds(self) -> Kinds:
         """What values are."""
-        kinds = Kinds(self.index, self.names, self.flow, self.functions, self.classes, self.view)
-        self.functions.kinds = kinds
+        functions = Functions(self.index, self.names, self.flow, self.classes)
+        kinds = Kinds(self.index, self.names, self.flow, functions, self.classes, self.view)
+        functions.kinds = kinds
         return kinds
 
     @cached_property
