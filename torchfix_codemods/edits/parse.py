@@ -94,12 +94,22 @@ def _comments(text: str) -> Counter[str]:
 
 
 def parse_expression(code: str) -> cst.BaseExpression:
-    """A new expression; raises `Refusal` when it isn't one."""
+    """A new expression, whose lines keep the indentation they are written with; raises `Refusal` when it isn't one."""
     try:
-        return cst.parse_expression(code)
+        return cst.parse_expression(code).visit(_AsWritten())  # type: ignore[return-value]  # the visitor removes nothing
     except cst.ParserSyntaxError:
         message = f"not an expression: {code!r}"
         raise Refusal(message) from None
+
+
+class _AsWritten(cst.CSTTransformer):
+    """Lines that were cut from the file begin with all of their indentation already."""
+
+    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]  # no node is removed
+        """Take the indentation of the place away from line breaks inside parentheses."""
+        if isinstance(original_node, cst.ParenthesizedWhitespace):
+            return updated_node.with_changes(indent=False)
+        return updated_node
 
 
 def parse_statements(code: str, unit: str = "    ") -> list[cst.BaseStatement]:

@@ -72,15 +72,15 @@ class FileModel:
     @cached_property
     def functions(self) -> Functions:
         """Functions of the file, and calls among them."""
-        functions = Functions(self.index, self.names, self.flow, self.classes)
-        # The two need each other: methods are resolved through kinds, and kinds through calls.
-        functions.kinds = Kinds(self.index, self.names, self.flow, functions, self.classes, self.view)
-        return functions
+        return self.kinds.functions
 
     @cached_property
     def kinds(self) -> Kinds:
         """What values are."""
-        return self.functions.kinds
+        functions = Functions(self.index, self.names, self.flow, self.classes)
+        kinds = Kinds(self.index, self.names, self.flow, functions, self.classes, self.view)
+        functions.kinds = kinds
+        return kinds
 
     @cached_property
     def gradients(self) -> Gradients:

@@ -80,6 +80,10 @@ class Flow:
             yield parent
             parent = self._index.parents.get(parent)
 
+    def parent(self, node: ast.AST) -> ast.AST:
+        """The node directly around another."""
+        return self._index.parents[node]
+
     def function(self, node: ast.AST) -> ast.AST | None:
         """The innermost function or lambda around a node; None at module or class level."""
         return next((a for a in self.ancestors(node) if isinstance(a, (*FUNCTIONS, ast.Lambda))), None)

@@ -2,80 +2,94 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import ReplaceExpression
 from torchfix_codemods.rule import Category, Rule, Safety
 
+from .seeds import SEED, redundant_seeds, unseeded_draws
+from .settings import is_overruled, may_hold_together, runs_with, settings
+
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Iterator
 
     from torchfix_codemods.model import FileModel
     from torchfix_codemods.rule import Finding
 
-_FLAGS = "torch.backends.cudnn."
+    from .settings import Setting
 
 
 class CudnnDeterminism(Rule):
-    """cuDNN that is told to be deterministic, and to choose its algorithms by trial.
+    """cuDNN told to be deterministic and to benchmark at once; seeds that repeat nothing, or say nothing.
 
     ## Why
-    `benchmark = True` times several algorithms and takes the fastest, which may be another one in the next run: results
-    then differ, whatever `deterministic` says.
+    With `benchmark = True` cuDNN times its algorithms in every run and takes the fastest one: which that is differs
+    from run to run, and with it the last digits of the results, whatever `deterministic = True` says.
 
     ## Example
     ```python
     import torch
+    import torch.backends.cudnn as cudnn
 
 
     def seed_everything(seed):
         torch.manual_seed(seed)
-        torch.backends.cudnn.deterministic = True
-        torch.backends.cudnn.benchmark = True
+        cudnn.deterministic = True
+        cudnn.benchmark = True
     ```
     ```python
     import torch
+    import torch.backends.cudnn as cudnn
 
 
     def seed_everything(seed):
         torch.manual_seed(seed)
-        torch.backends.cudnn.deterministic = True
-        torch.backends.cudnn.benchmark = False
+        cudnn.deterministic = True
+        cudnn.benchmark = False
     ```
 
     ## Safety
-    Unsafe: slower, and reproducible as asked. Only where both flags are set to True in one block; a choice between the
-    two, and `benchmark` alone, are kept.
+    Unsafe: convolutions may become slower, which is what determinism costs. Kept where only one of two branches sets
+    a flag, and where a flag is set from a variable or set again later. Only reported where benchmarking is also on
+    without determinism, next to a seed that asks for runs that repeat, where a second seed repeats
+    the first, and where numbers of numpy or `random` are drawn that nothing seeds.
 
     ## References
-    https://docs.pytorch.org/docs/stable/notes/randomness.html#cuda-convolution-benchmarking
+    https://docs.pytorch.org/docs/stable/notes/randomness.html
     """
 
     name = "cudnn-determinism"
     category = Category.AMP
     safety = Safety.UNSAFE
-    needles = (b"torch", b"deterministic", b"benchmark")
+    needles = (b"torch",)
+    pattern = re.compile(rb"benchmark|manual_seed")
 
     def find(self, file: FileModel) -> Iterator[Finding]:
-        """Yield `benchmark = True` in a block that sets `deterministic = True`."""
-        flags = [(s, name) for s in file.index.all(ast.Assign) if (name := _flag(file, s))]
-        for statement, name in flags:
-            block, _ = file.flow.place(statement)
-            together = [(s, other) for s, other in flags if any(s is inner for inner in block)]
-            deterministic = any(other == "deterministic" and _is_true(s) for s, other in together)
-            last = max((s.lineno for s, other in together if other == name), default=0)
-            if name == "benchmark" and _is_true(statement) and deterministic and statement.lineno == last:
-                edit = ReplaceExpression(file.source.span(statement.value), "False")
-                yield self.finding(
-                    file, statement, "benchmark chooses algorithms by trial, which deterministic is to prevent: turn it off", edit
-                )
+        """Yield benchmark flags that contradict determinism or a seed, and seeds without effect."""
+        found = settings(file)
+        for setting in found:
+            if setting.flag == "benchmark" and setting.value and not is_overruled(file, setting, found):
+                yield from self._benchmark(file, setting, found)
+        for call, text in redundant_seeds(file):
+            yield self.finding(file, call, f"`{text}` seeds the GPUs too: this call changes nothing")
+        for call, package in unseeded_draws(file):
+            yield self.finding(file, call, f"this does not seed `{package}`, whose random numbers the file draws: seed it too")
+
+    def _benchmark(self, file: FileModel, setting: Setting, found: list[Setting]) -> Iterator[Finding]:
+        claims = [s for s in found if s.flag == "deterministic" and s.value and not is_overruled(file, s, found)]
+        together = [claim for claim in claims if may_hold_together(file, claim.statement, setting.statement)]
+        always = [claim for claim in together if runs_with(file, claim.statement, setting.statement)]
+        sometimes = [claim for claim in together if runs_with(file, setting.statement, claim.statement)]
+        if always and setting.literal is not None:
+            edit = ReplaceExpression(file.source.span(setting.literal), "False")
+            yield self.finding(file, setting.statement, "benchmarking undoes deterministic cuDNN: set `benchmark = False`", edit)
+        elif always or sometimes:
+            yield self.finding(file, setting.statement, "set `benchmark = False` wherever cuDNN is to be deterministic")
+        elif not claims and any(_seeds(file, call, setting) for call in file.calls(SEED)):
+            yield self.finding(file, setting.statement, "the seed doesn't make runs repeat while cuDNN benchmarks: set `benchmark = False`")
 
 
-def _flag(file: FileModel, statement: ast.Assign) -> str:
-    name = file.qualified(statement.targets[0]) or "" if len(statement.targets) == 1 else ""
-    return name.removeprefix(_FLAGS) if name in {f"{_FLAGS}benchmark", f"{_FLAGS}deterministic"} else ""
-
-
-def _is_true(statement: ast.Assign) -> bool:
-    return isinstance(statement.value, ast.Constant) and statement.value.value is True
+def _seeds(file: FileModel, call: ast.Call, setting: Setting) -> bool:
+    return may_hold_together(file, call, setting.statement) and runs_with(file, call, setting.statement)

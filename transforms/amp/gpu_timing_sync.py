@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 _CLOCKS = frozenset({"time.time", "time.perf_counter", "time.monotonic", "timeit.default_timer"})
 _GUARD = re.compile(r"cuda|gpu|device", re.IGNORECASE)
+_NEEDS_GPU = re.compile(
+    rb"\.cuda\(|distributed|set_device|cuda\.(Event|Stream|current_|max_memory|memory_|get_device|reset_peak|nvtx|profiler)|['\"]cuda"
+)
+"""Signs of code that is for GPUs alone: to guard one line of it helps nobody."""
 _MEASURES = re.compile(r"infer|latency|forward|fps|time per", re.IGNORECASE)
 _WAITS = re.compile(r"synchronize\(|\.item\(|\.cpu\(|\.numpy\(|\.tolist\(")
 
@@ -95,7 +99,7 @@ def _is_guarded(file: FileModel, statement: ast.stmt) -> bool:
             return True
         if isinstance(ancestor, ast.Try) and any(catches(h, "RuntimeError", "AssertionError") for h in ancestor.handlers):
             return True
-    return file.roles.in_tests or b".cuda()" in file.source.data or b"set_device" in file.source.data
+    return file.roles.in_tests or _NEEDS_GPU.search(file.source.data) is not None
 
 
 def _timed(file: FileModel, start: ast.Assign) -> ast.stmt | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import WrapInIf
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _WORKER_CODE = ("collate_fn", "worker_init_fn", "dataset")
 _DATASETS = frozenset({"torch.utils.data.Dataset", "torch.utils.data.IterableDataset"})
+_CELLS = re.compile(r"^# ?%%|^#{20,}$", re.MULTILINE)
+"""What separates the cells of a notebook that is kept as a script."""
 
 
 class DataloaderMainGuard(Rule):
@@ -74,6 +77,9 @@ class DataloaderMainGuard(Rule):
         if start is None or _is_imported(file):
             return
         message = 'workers that are spawned run this again: put it under `if __name__ == "__main__":`'
+        if _CELLS.search(file.source.text):
+            yield self.finding(file, body[start], f"{message} (not changed, since it would cut the cells of this script)")
+            return
         needed = _needed_by_workers(file, body[start:])
         if needed:
             yield self.finding(file, body[start], f"{message}, and what workers need ({', '.join(sorted(needed))}) above")

@@ -87,8 +87,7 @@ def _is_forward(file: FileModel, function: Function) -> bool:
 def _lacks_device(file: FileModel, call: ast.Call) -> bool:
     if any(k.arg in {"device", "out", None} for k in call.keywords) or any(isinstance(a, ast.Starred) for a in call.args):
         return False
-    parent = file.parent(call)
-    return not (isinstance(parent, ast.Attribute) and parent.attr in _MOVES)
+    return not any(isinstance(node, ast.Attribute) and node.attr in _MOVES for node in _chain(file, call))
 
 
 def _partner(file: FileModel, function: Function, call: ast.Call) -> str | None:
@@ -111,23 +110,24 @@ def _is_whole(file: FileModel, call: ast.Call, statement: ast.Assign) -> bool:
     return _outermost(file, call) is statement.value
 
 
-def _outermost(file: FileModel, node: ast.expr) -> ast.expr:
-    """The end of the chain of methods and subscripts that begins with an expression."""
+def _chain(file: FileModel, node: ast.expr) -> list[ast.expr]:
+    """An expression, and the methods and subscripts that are chained to it."""
+    found = [node]
     while True:
-        parent = file.parent(node)
-        if (
-            isinstance(parent, ast.Attribute)
-            or (isinstance(parent, ast.Call) and parent.func is node)
-            or (isinstance(parent, ast.Subscript) and parent.value is node)
-        ):
-            node = parent
-        else:
-            return node
+        parent = file.parent(found[-1])
+        called = isinstance(parent, ast.Call) and parent.func is found[-1]
+        indexed = isinstance(parent, ast.Subscript) and parent.value is found[-1]
+        if not isinstance(parent, ast.expr) or not (isinstance(parent, ast.Attribute) or called or indexed):
+            return found
+        found.append(parent)
+
+
+def _outermost(file: FileModel, node: ast.expr) -> ast.expr:
+    return _chain(file, node)[-1]
 
 
 def _is_moved(file: FileModel, read: ast.expr) -> bool:
-    parent = file.parent(read)
-    return isinstance(parent, ast.Attribute) and parent.attr in _MOVES
+    return any(isinstance(node, ast.Attribute) and node.attr in _MOVES for node in _chain(file, read))
 
 
 def _met(file: FileModel, use: ast.expr, derived: dict[str, str]) -> str | None:
@@ -150,13 +150,13 @@ def _met(file: FileModel, use: ast.expr, derived: dict[str, str]) -> str | None:
 
 
 def _input_of(node: ast.expr, derived: dict[str, str]) -> str | None:
-    names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
+    names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name)] if _keeps_device(node) else []
     return next((derived[name] for name in names if name in derived), None)
 
 
 def _derived(function: Function) -> dict[str, str]:
     """The names that hold what an input became, and which input."""
-    derived = {a.arg: a.arg for a in function.args.args[1:]}
+    derived = {a.arg: a.arg for a in function.args.args[1:] if _is_one_tensor(function, a.arg)}
     for node in ast.walk(function):
         if isinstance(node, ast.Assign):
             source = _input_of(node.value, derived) if _keeps_device(node.value) else None
@@ -164,6 +164,31 @@ def _derived(function: Function) -> dict[str, str]:
                 elements = target.elts if isinstance(target, ast.Tuple) else [target]
                 derived |= {e.id: source for e in elements if isinstance(e, ast.Name) and e.id not in derived and source}
     return derived
+
+
+def _is_one_tensor(function: Function, name: str) -> bool:
+    """Whether an input is used as one tensor: it has a size, and is never taken apart like a list."""
+    measured = False
+    for node in ast.walk(function):
+        if (
+            isinstance(node, ast.Subscript)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == name
+            and isinstance(node.slice, ast.Constant)
+        ):
+            return False
+        if isinstance(node, (ast.For, ast.comprehension)) and isinstance(node.iter, ast.Name) and node.iter.id == name:
+            return False
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Tuple)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == name
+        ):
+            return False
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name:
+            measured = measured or node.attr in {"size", "shape", "device", "dtype", "dim", "view", "transpose", "permute"}
+    return measured
 
 
 def _keeps_device(value: ast.expr) -> bool:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 _CUDA = re.compile(r"cuda(:\d+)?")
 _GUARD = re.compile(r"cuda|gpu|\bdevice", re.IGNORECASE)
 _NAMES = frozenset({"device", "dev", "DEVICE"})
-_PER_RANK = (b"set_device", b"init_process_group", b"DistributedDataParallel", b"LOCAL_RANK", b"local_rank", b"mp.spawn")
+_INDEXED = re.compile(r"cuda:\d+")
+_PER_RANK = (b"set_device", b"device_count", b"init_process_group", b"DistributedDataParallel", b"LOCAL_RANK", b"local_rank", b"mp.spawn")
 _FRAMEWORKS = ("lightning", "pytorch_lightning", "accelerate", "ignite", "deepspeed", "fairseq", "fastai", "skorch", "composer")
 _TYPES = re.compile(rb"torch\.cuda\.(Float|Double|Half|Long|Int|Short|Char|Byte|Bool)Tensor")
 
@@ -55,6 +56,8 @@ def placements(file: FileModel) -> Placements:
     ):
         return Placements()
     found = sorted(_found(file), key=lambda p: (p.node.lineno, p.node.col_offset))
+    if len({text for p in found for text in _INDEXED.findall(file.source.code(p.node))}) > 1:
+        return Placements()  # the parts of a model on several GPUs
     free = [p for p in found if not _is_guarded(file, p.node) and not _is_framework(file, p.node)]
     return Placements(tuple(free), _obstacle(file, free) if free else "")
 
@@ -85,12 +88,19 @@ def _literal_form(file: FileModel, node: ast.Constant) -> str:
         return ""
     name = file.qualified(call.func) or ""
     if name == "torch.device":
-        return "definition"
+        return "definition" if len(call.args) == 1 and not call.keywords and _is_a_place(file, call) else ""
     if isinstance(parent, ast.keyword):
         places = name in FACTORIES or (isinstance(call.func, ast.Attribute) and call.func.attr == "to" and not name)
         return "literal" if parent.arg == "device" and places else ""
     is_move = isinstance(call.func, ast.Attribute) and call.func.attr == "to" and not name
     return "literal" if is_move and call.args and call.args[0] is node else ""
+
+
+def _is_a_place(file: FileModel, device: ast.Call) -> bool:
+    """Whether a device is where something is put: not one that is compared, or asked about."""
+    parent = file.parent(device)
+    asked = isinstance(parent, ast.Call) and (file.qualified(parent.func) or "").startswith("torch.cuda.")
+    return not asked and not isinstance(parent, (ast.Attribute, ast.Compare))
 
 
 def _is_guarded(file: FileModel, node: ast.AST) -> bool:

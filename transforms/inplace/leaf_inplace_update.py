@@ -13,7 +13,7 @@ from torchfix_codemods.model.torch_api import SET_GRAD_ENABLED
 from torchfix_codemods.rule import Category, Rule, Safety
 
 from .graphs import is_between_forward_and_backward, used_before
-from .writes import written_root
+from .writes import written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,7 +99,7 @@ class LeafInplaceUpdate(Rule):
 
 def _written_leaf(file: FileModel, statement: ast.stmt) -> ast.expr | None:
     """The leaf that a statement writes to in place."""
-    root = written_root(statement)
+    root = written(statement)
     return root if root is not None and file.leaves.is_leaf(root) else None
 
 

@@ -47,19 +47,6 @@ def _chain_writes(call: ast.expr, node: ast.expr) -> bool:
     return methods > 0
 
 
-def written_root(statement: ast.stmt) -> ast.expr | None:
-    """The name or attribute that a statement writes to in place, when it does nothing else."""
-    if isinstance(statement, ast.Expr):
-        root: ast.expr | None = statement.value
-    elif isinstance(statement, ast.AugAssign):
-        root = statement.target
-    else:
-        root = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
-    while isinstance(root, (ast.Subscript, ast.Call)):
-        root = root.value if isinstance(root, ast.Subscript) else getattr(root.func, "value", None)
-    return root if isinstance(root, (ast.Name, ast.Attribute)) and is_written_by(statement, root) else None
-
-
 def is_plain(node: ast.expr) -> bool:
     """Whether an expression is a name with attributes and indices alone."""
     while isinstance(node, (ast.Attribute, ast.Subscript)):
