@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _WORKER_CODE = ("collate_fn", "worker_init_fn", "dataset")
 _DATASETS = frozenset({"torch.utils.data.Dataset", "torch.utils.data.IterableDataset"})
-_CELLS = re.compile(r"^# ?%%|^#{20,}$", re.MULTILINE)
+_CELLS = re.compile(r"^[ \t]*(# ?%%|#{20,}\s*$)", re.MULTILINE)
 """What separates the cells of a notebook that is kept as a script."""
 
 
