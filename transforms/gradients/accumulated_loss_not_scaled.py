@@ -6,22 +6,23 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from torchfix_codemods.model import Happening, Kind
 from torchfix_codemods.rule import Category, Rule, Safety
 
-from .accumulation import accumulations
+from .accumulation import accumulations, clears, conditions, loops_before_a_step
+from .mean_losses import is_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from torchfix_codemods.model import FileModel
+    from torchfix_codemods.model import Event, FileModel
     from torchfix_codemods.rule import Finding
 
-    from .accumulation import Accumulation
+    from .accumulation import Region
 
-_SCALED_ELSEWHERE = re.compile(
-    r"\.grad(\.data)?\s*[/*]=|\.grad(\.data)?\.(div_|mul_)|\blr\b.*/|reduction\s*=\s*['\"]sum|size_average\s*=\s*False|scale_grad|no_sync"
-)
+_COUNT_NAME = re.compile(r"accum|micro|grad_steps|chunks", re.IGNORECASE)
+"""How the number of gathered batches is called, whatever its name is beside the step."""
+_PARTS = re.compile(r"chunk|micro|batch|load|split|accum|part", re.IGNORECASE)
+"""What is gone through in parts: losses of tasks, layers or time steps are several objectives, and their sum is meant."""
 
 
 class AccumulatedLossNotScaled(Rule):
@@ -72,35 +73,75 @@ class AccumulatedLossNotScaled(Rule):
     name = "accumulated-loss-not-scaled"
     category = Category.GRADIENTS
     safety = Safety.REPORT
-    needles = (b"torch", b"backward", b"step", b"%")
+    needles = (b"torch", b"backward", b"step")
 
     def find(self, file: FileModel) -> Iterator[Finding]:
-        """Yield the backwards of mean losses in loops that step by a counter."""
-        for found in accumulations(file):
-            loss = found.backward.subject
-            fact = file.fact(loss) if loss is not None else None
-            clears = [e for e in found.events if e.happening is Happening.CLEAR and e.node.lineno < found.backward.node.lineno]
-            if fact is None or fact.kind is not Kind.SCALAR_TENSOR or clears or _is_scaled(file, found):
+        """Yield the backwards of mean losses that nothing divides before their gradients are stepped along."""
+        for backwards, region, period in _gatherings(file):
+            loss = backwards[0].subject
+            if loss is None or not is_mean(file, loss) or _is_scaled(file, region, backwards, period):
                 continue
-            divisor = _counter(found)
-            advice = f"divide it by `{divisor}`, use reduction='sum' over the number of samples, or say that the rate is tuned to the sum"
-            yield self.finding(file, found.backward.node, f"mean losses of several batches add up to one step: {advice}")
+            number, times = (
+                ("their number", "") if period is None else (f"`{file.source.code(period)}`", f", {file.source.code(period)} times as long")
+            )
+            options = f"divide it by {number}, or sum (reduction='sum') and divide by the number of samples"
+            message = f"mean losses of several batches add up to one step{times}: {options}; keep it if the learning rate is tuned to it"
+            yield self.finding(file, backwards[0].node, message)
 
 
-def _is_scaled(file: FileModel, found: Accumulation) -> bool:
-    """Whether anything in the loop divides, or the file scales gradients, rates or losses in another way."""
-    divides = any(isinstance(n, (ast.BinOp, ast.AugAssign)) and isinstance(n.op, (ast.Div, ast.FloorDiv)) for n in ast.walk(found.loop))
-    multiplied = any(
-        isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult) for s in found.loop.body for n in ast.walk(s) if _is_before(n, found)
-    )
-    return divides or multiplied or _SCALED_ELSEWHERE.search(file.source.code(found.loop)) is not None
+def _gatherings(file: FileModel) -> Iterator[tuple[list[Event], Region, ast.expr | None]]:
+    """Backwards whose gradients add up, where they run, and over how many they do."""
+    for accumulation in accumulations(file):
+        gathered = [event for event in clears(file, accumulation) if not conditions(file, event.node)]
+        if not gathered:
+            yield accumulation.backwards, accumulation.region, accumulation.period
+    for loop, backward in loops_before_a_step(file):
+        source = ast.unparse(loop.iter) if isinstance(loop, ast.For) else ""
+        if _PARTS.search(source):
+            yield [backward], file.flow.function(loop) or file.tree, None  # type: ignore[misc]  # no loop stands in a lambda
 
 
-def _is_before(node: ast.AST, found: Accumulation) -> bool:
-    return getattr(node, "lineno", 0) <= found.backward.node.lineno
+def _is_scaled(file: FileModel, region: Region, backwards: list[Event], period: ast.expr | None) -> bool:
+    """Whether something divides the loss or a gradient, or anything by the number of batches: a rate, a weight."""
+    period_name = _last_name(period) if period is not None else ""
+    if any(isinstance(b.origin, ast.Call) and b.origin.args and b.origin.args[0] is not b.subject for b in backwards):
+        return True  # backward(weight)
+    losses = {ast.unparse(event.subject) for event in backwards if event.subject is not None}
+    for node in [*file.index.all(ast.BinOp), *file.index.all(ast.AugAssign), *file.index.all(ast.Call)]:
+        divided, divisor = _division(node)
+        if divided is None or divisor is None:
+            continue
+        name = _last_name(divisor)
+        if (name and name == period_name) or _COUNT_NAME.search(name) or ".grad" in ast.unparse(divided):
+            return True
+        if ast.unparse(divided) in losses and _is_before(file, node, region, backwards):
+            return True
+    return False
 
 
-def _counter(found: Accumulation) -> str:
-    """The number that the counter is divided by."""
-    remainders = [n for n in ast.walk(found.loop) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod)]
-    return ast.unparse(remainders[0].right) if remainders else "their number"
+def _division(node: ast.AST) -> tuple[ast.expr | None, ast.expr | None]:
+    """What is divided (or multiplied), and by what."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Div, ast.Mult)):
+        return node.left, node.right
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, (ast.Div, ast.Mult)):
+        return node.target, node.value
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in {"div", "div_", "mul_", "mul"}
+        and node.args
+    ):
+        return node.func.value, node.args[-1]
+    return None, None
+
+
+def _last_name(node: ast.expr) -> str:
+    """`k` of `k`, `args.k` and `float(k)`; the text of anything else."""
+    if isinstance(node, ast.Call) and len(node.args) == 1:
+        return _last_name(node.args[0])
+    return node.attr if isinstance(node, ast.Attribute) else ast.unparse(node)
+
+
+def _is_before(file: FileModel, node: ast.AST, region: Region, backwards: list[Event]) -> bool:
+    inside = any(ancestor is region for ancestor in file.flow.ancestors(node))
+    return inside and node.lineno <= backwards[-1].node.lineno  # type: ignore[attr-defined]  # what divides has a place

@@ -11,6 +11,7 @@ from torchfix_codemods.model import Happening, Kind
 from torchfix_codemods.model.flow import leaves
 from torchfix_codemods.rule import Category, Rule, Safety
 
+from .accumulation import ENGINES
 from .placement import place_for_clearing
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from torchfix_codemods.model.flow import Loop
     from torchfix_codemods.rule import Finding
 
-_ENGINES = ("deepspeed", "colossalai", "smdistributed", "accelerate", "lightning", "pytorch_lightning", "ignite", "fairscale", "megatron")
 _CLEARS_BY_HAND = re.compile(r"\.(zero_|fill_|mul_)\([^()]*\)$")
 _HOOKS = (b"register_post_accumulate_grad_hook", b"dist_autograd", b"functional_call", b"fuse_backward", b"step_and_update_lr")
 
@@ -74,7 +74,7 @@ class ZeroGradMissing(Rule):
 
     def find(self, file: FileModel) -> Iterator[Finding]:
         """Yield loops (and closures) with a backward and a step, and nothing that clears gradients."""
-        if any(file.names.imports(engine) for engine in _ENGINES) or any(word in file.source.data for word in _HOOKS):
+        if any(file.names.imports(engine) for engine in ENGINES) or any(word in file.source.data for word in _HOOKS):
             return
         for loop in file.loops:
             events = list(file.training.events(loop.body, depth=0))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import NeedImport, ReplaceStatement
 from torchfix_codemods.model import Kind, Recording
 from torchfix_codemods.rule import Category, Rule, Safety
+
+from .graphs import is_between_forward_and_backward
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from torchfix_codemods.edits import Edit
     from torchfix_codemods.model import FileModel
     from torchfix_codemods.rule import Finding
-
-_DATA = re.compile(r"\.data\b(?!\s*\()")
 
 
 class DataAssign(Rule):
@@ -72,15 +71,29 @@ class DataAssign(Rule):
     def _finding(self, file: FileModel, assignment: ast.Assign, tensor: ast.expr) -> Finding:
         text, value = file.source.code(tensor), file.source.code(assignment.value)
         no_grad = file.spelling("torch.no_grad", assignment)
-        if not _is_update(file, assignment.value, text) or no_grad is None or "#" in value:
+        in_use = is_between_forward_and_backward(file, tensor, assignment)
+        if not _is_update(file, assignment.value, text) or no_grad is None or "#" in value or in_use:
             advice = f"for new values write `{text}.copy_(…)` under torch.no_grad(), for another shape or dtype make a new parameter"
             return self.finding(file, assignment, f"`{text}.data = …` exchanges memory behind the back of autograd: {advice}")
-        copy = f"{text}.copy_({_DATA.sub('', value)})"
+        copy = f"{text}.copy_({_without_data(file, assignment.value)})"
         guarded = file.gradients.recording(assignment) is Recording.OFF
         code = copy if guarded else f"with {no_grad}():\n    {copy}"
         edits: list[Edit] = [ReplaceStatement(file.source.span(assignment), code)]
         edits += [NeedImport("torch")] if not guarded and file.lacks_torch(assignment) else []
         return self.finding(file, assignment, f"update `{text}` in place, under torch.no_grad()", *edits)
+
+
+def _without_data(file: FileModel, value: ast.expr) -> str:
+    """The text of a value, reading the tensors themselves; a `data` of something else keeps its name."""
+    start, end = file.source.span(value)
+    text = file.source.data[:end]
+    for leaf in sorted(_leaves(value), key=lambda node: -file.source.span(node).start):
+        node = leaf
+        while isinstance(node, ast.Attribute) and node.attr in {"data", "grad"}:
+            if node.attr == "data" and file.kinds.is_tensor(node.value):
+                text = text[: file.source.span(node.value).end] + text[file.source.span(node).end :]
+            node = node.value
+    return text[start:].decode()
 
 
 def _is_update(file: FileModel, value: ast.expr, text: str) -> bool:
