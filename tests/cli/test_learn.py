@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -110,3 +112,46 @@ def test_the_light_parser_and_typer_take_the_same_options(tmp_path):
     light = {flag for action in parser()._actions for flag in action.option_strings}
     text = run("check", "--help", cwd=tmp_path, environment={"COLUMNS": "200"}).stdout.decode()
     assert set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", text)) - {"--help"} == light
+
+
+NET = "from torch import nn\n\n\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.fc = nn.Linear(3, 2)\n        self.labels = ['a', 'b']\n"
+
+
+@pytest.fixture
+def old_checkpoint(tmp_path):
+    """A folder with a model's code, its pickle, and the script that converts it."""
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "net.py").write_text(NET)
+    subprocess.run([sys.executable, "-c", "import net, torch; torch.save(net.Net(), '../old.pt')"], cwd=tmp_path / "project", check=True)
+    script = run("explain", "whole-model-save-load", "--script", cwd=tmp_path)
+    assert script.returncode == 0
+    (tmp_path / "convert.py").write_bytes(script.stdout)
+    return tmp_path
+
+
+def convert(folder, *arguments):
+    return subprocess.run([sys.executable, "convert.py", *arguments], cwd=folder, capture_output=True, check=False, text=True)
+
+
+def test_the_script_converts_a_pickled_model(old_checkpoint):
+    result = convert(old_checkpoint, "old.pt", "new.pt", "--path", "project")
+    assert result.returncode == 0
+    assert "2 tensors of a Net" in result.stdout
+    assert "labels" in result.stdout
+    check = "import torch; print(sorted(torch.load('new.pt', weights_only=True)))"
+    loaded = subprocess.run([sys.executable, "-c", check], cwd=old_checkpoint, capture_output=True, check=True, text=True)
+    assert loaded.stdout == "['fc.bias', 'fc.weight']\n"
+
+
+def test_the_script_overwrites_nothing_and_names_what_is_missing(old_checkpoint):
+    (old_checkpoint / "new.pt").touch()
+    assert "exists already" in convert(old_checkpoint, "old.pt", "new.pt", "--path", "project").stderr
+    missing = convert(old_checkpoint, "old.pt", "other.pt")
+    assert "name its folder with --path" in missing.stderr
+    assert not (old_checkpoint / "other.pt").exists()
+
+
+def test_a_rule_without_a_script(tmp_path):
+    result = run("explain", "double-sigmoid", "--script", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "whole-model-save-load" in result.stderr.decode()

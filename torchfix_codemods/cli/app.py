@@ -89,9 +89,14 @@ def rules() -> None:
 
 
 @app.command()
-def explain(rule: Annotated[str, typer.Argument(help="The name of a rule.")]) -> None:
+def explain(
+    rule: Annotated[str, typer.Argument(help="The name of a rule.")],
+    script: Annotated[
+        bool, typer.Option("--script", help="Print the script that converts what the old code has left, where there is one.")
+    ] = False,
+) -> None:
     """Say why a rule exists, what it changes, and how safe that is."""
-    _finish(lambda: learn.explain(rule))
+    _finish(lambda: learn.script(rule) if script else learn.explain(rule))
 
 
 @app.command()

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import sys
+from importlib import resources
 
 from ..catalogue import all_rules, find
 from ..measured import measured
 from ..output.page import page, runs, summary
 from ..output.table import print_table
 from .files import CLEAN
+from .options import UsageError
+
+_SCRIPTS = {"whole-model-save-load": "whole_model_script.txt"}
+"""The rules whose fixes leave something behind that only a script can convert: checkpoints that exist already."""
 
 
 def rules() -> int:
@@ -29,4 +34,13 @@ def explain(name: str) -> int:
         Console().print(Markdown(text))
     else:
         print(text, end="")
+    return CLEAN
+
+
+def script(name: str) -> int:
+    """Print the script that belongs to a rule; raises `UnknownRule`, and `UsageError` for a rule without one."""
+    rule = find(all_rules(), name)
+    if rule.name not in _SCRIPTS:
+        raise UsageError(f"{rule.name} has no script; these rules have one: {', '.join(_SCRIPTS)}")
+    print((resources.files(__package__) / _SCRIPTS[rule.name]).read_text(encoding="utf-8"), end="")
     return CLEAN

@@ -70,7 +70,7 @@ class WholeModelSaveLoad(Rule):
     at all, across the files of the project too, and only where the same constructor makes the module again at the load,
     nothing but its state dict was changed since it was made, and no wrapper changes the keys. Inside one file the load
     has to follow the save; between files a literal path has to name the checkpoint. All else is reported with the
-    reason. An explicit `weights_only=False` is the author's decision, and kept.
+    reason. `torchfix-codemods explain whole-model-save-load --script` prints the script for the conversion. An explicit `weights_only=False` is the author's decision, and kept.
 
     ## References
     https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html

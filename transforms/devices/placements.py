@@ -23,7 +23,16 @@ _CUDA = re.compile(r"cuda(:\d+)?")
 _GUARD = re.compile(r"cuda|gpu|\bdevice", re.IGNORECASE)
 _NAMES = frozenset({"device", "dev", "DEVICE"})
 _INDEXED = re.compile(r"cuda:\d+")
-_PER_RANK = (b"set_device", b"device_count", b"init_process_group", b"DistributedDataParallel", b"LOCAL_RANK", b"local_rank", b"mp.spawn", b"jit.script")
+_PER_RANK = (
+    b"set_device",
+    b"device_count",
+    b"init_process_group",
+    b"DistributedDataParallel",
+    b"LOCAL_RANK",
+    b"local_rank",
+    b"mp.spawn",
+    b"jit.script",
+)
 _FRAMEWORKS = ("lightning", "pytorch_lightning", "accelerate", "ignite", "deepspeed", "fairseq", "fastai", "skorch", "composer")
 _TYPES = re.compile(rb"torch\.cuda\.(Float|Double|Half|Long|Int|Short|Char|Byte|Bool)Tensor")
 
