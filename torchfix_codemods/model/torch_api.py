@@ -10,6 +10,7 @@ CANONICAL_PREFIXES: tuple[tuple[str, str], ...] = (
     ("torch.utils.data.dataloader.", "torch.utils.data."),
     ("torch.utils.data.dataset.", "torch.utils.data."),
     ("torch.nn.parallel.", "torch.nn."),
+    ("torch.nn.utils.clip_grad.", "torch.nn.utils."),
     ("torch.serialization.", "torch."),
 )
 """Inner module to the module that documents its names."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .kinds import Kinds
 
 _MODULE_METHODS = frozenset({"eval", "train", "parameters", "state_dict", "named_parameters", "zero_grad"})
+_SCALER_METHODS = frozenset({"scale", "step", "update"})
 _PAIR_FUNCTIONS = frozenset(f"torch.{name}" for name in api.PAIR_METHODS)
 _MODULE_ENTRIES = frozenset({"forward", "generate", "inference", "encode", "decode", "sample", "loss"})
 
@@ -33,6 +34,8 @@ def used_as(kinds: Kinds, occurrences: Iterable[ast.expr]) -> Fact | None:
         return Fact(Kind.MODULE)
     if methods & {"parameters", "named_parameters"} and methods & {"eval", "train", "state_dict", "load_state_dict"}:
         return Fact(Kind.MODULE)
+    if methods >= _SCALER_METHODS:
+        return Fact(Kind.SCALER)
     return Fact(Kind.OPTIMIZER) if {"zero_grad", "step"} <= methods and "parameters" not in methods else None
 
 
