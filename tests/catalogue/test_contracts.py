@@ -17,7 +17,6 @@ PROMISE_NO_CHANGE = {
     "data-read-to-detach",
     "unwrap-variable",
     "dataloader-pin-memory",
-    "manual-grad-reset",
     "set-to-none-default",
     "torch-load-weights-only",
 }
