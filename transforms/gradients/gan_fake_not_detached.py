@@ -76,8 +76,14 @@ class GanFakeNotDetached(Rule):
 
     def find(self, file: FileModel) -> Iterator[Finding]:
         """Yield the forwards of a discriminator on what another module has made, before a step of its own alone."""
+        training = {file.flow.function(call) for call in file.methods("backward")}
         for call in file.index.all(ast.Call):
-            if not call.args or not isinstance(call.func, (ast.Name, ast.Attribute)) or not _is_module(file, call.func):
+            if (
+                file.flow.function(call) not in training
+                or not call.args
+                or not isinstance(call.func, (ast.Name, ast.Attribute))
+                or not _is_module(file, call.func)
+            ):
                 continue
             for fake in _attached(file, call):
                 maker = _maker(file, fake)
