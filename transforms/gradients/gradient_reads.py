@@ -94,9 +94,17 @@ def _is_cleared(file: FileModel, node: ast.Attribute, call: ast.Call) -> bool:
         return owner is not None
     root = file.optimized(call.func.value) or cleared
     if root is None or not isinstance(node.value, ast.Name):
-        return root is not None and owner is not None and owner.is_part_of(root)
+        return root is not None and any(file.identities.of(holder) == root for holder in _holders(node.value))
     values = [file.flow.definition(b).value for b in file.flow.reaching(node.value)] or [_iterated(file, node.value)]
     return any(isinstance(v, ast.Call) and isinstance(v.func, ast.Attribute) and file.identities.of(v.func.value) == root for v in values)
+
+
+def _holders(node: ast.expr) -> Iterator[ast.expr]:
+    """`model`, `model.head` and `model.head.weight` of the last."""
+    yield node
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+        yield node
 
 
 def _iterated(file: FileModel, name: ast.Name) -> ast.expr | None:
