@@ -142,7 +142,8 @@ KEEPS_SCALAR = frozenset("detach data cpu cuda to clone float double half exp lo
 DROPS_GRADIENT = frozenset("detach argmax argmin eq ne gt ge lt le nonzero isnan any all long int bool byte short tolist item".split())
 """Methods whose result has no gradient history."""
 
-NO_GRAD_CONTEXTS = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode"})
+NO_GRAD = frozenset({"torch.no_grad", "torch.autograd.no_grad"})
+NO_GRAD_CONTEXTS = NO_GRAD | {"torch.inference_mode", "torch.autograd.inference_mode"}
 SET_GRAD_ENABLED = frozenset({"torch.set_grad_enabled", "torch.autograd.set_grad_enabled"})
 ENABLE_GRAD = frozenset({"torch.enable_grad", "torch.autograd.enable_grad"})
 
