@@ -174,6 +174,8 @@ class Gradients:
 
     def _definition(self, binding: ast.AST) -> bool | None:
         form, value, path = self._kinds.flow.definition(binding)
+        if form is Form.ITERATED and value is not None and self._is_loader(value):
+            return False
         if form is not Form.ASSIGNED or value is None:
             return None
         if self.recording(binding) is Recording.OFF and not self._makes_leaf(value):
@@ -181,6 +183,12 @@ class Gradients:
         if path and self._is_pair(value):
             return False if path[0] == 1 else self.tracked(value)
         return self.tracked(value)
+
+    def _is_loader(self, value: ast.expr) -> bool:
+        """A DataLoader, perhaps enumerated: what it gives has left the datasets without a graph."""
+        enumerated = isinstance(value, ast.Call) and self._kinds.names.qualified(value.func) == "builtins.enumerate" and value.args
+        fact = self._kinds.fact(value.args[0] if enumerated else value)  # type: ignore[attr-defined]  # just tested
+        return fact is not None and fact.proven and fact.kind is Kind.LOADER
 
     def _makes_leaf(self, value: ast.expr) -> bool:
         return isinstance(value, ast.Call) and any(keyword.arg == "requires_grad" for keyword in value.keywords)
