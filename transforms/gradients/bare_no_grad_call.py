@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import DeleteStatement
 from torchfix_codemods.model import Happening, Recording
-from torchfix_codemods.model.torch_api import ENABLE_GRAD, NO_GRAD, NO_GRAD_CONTEXTS, SET_GRAD_ENABLED
+from torchfix_codemods.model.torch_api import ENABLE_GRAD, NO_GRAD_CONTEXTS, SET_GRAD_ENABLED
 from torchfix_codemods.rule import Category, Rule, Safety
 
 from .guards import decoration
@@ -86,7 +86,7 @@ class BareNoGradCall(Rule):
             return self.finding(file, statement.value, f"{message}, and gradients are off here: leave it out", delete)
         if name in ENABLE_GRAD or not isinstance(function, ast.FunctionDef) or not _may_be_decorated(file, statement, function):
             return self.finding(file, statement.value, f"{message}: put the code that it is for into `with {code}:`")
-        _, edits = decoration(file, getattr(statement.value, "func", statement.value), function, NO_GRAD)
+        _, edits = decoration(file, getattr(statement.value, "func", statement.value), function)
         return self.finding(
             file,
             statement.value,

@@ -75,8 +75,7 @@ class GeneratorNoGradLeak(Rule):
 
     def _finding(self, file: FileModel, statement: ast.With, function: ast.FunctionDef, context: ast.Call) -> Finding:
         code = ast.unparse(context)
-        # `set_grad_enabled(False)` acts as soon as it is made, and is no decorator.
-        no_grad, edits = decoration(file, context.func, function, NO_GRAD_CONTEXTS)
+        no_grad, edits = decoration(file, context.func, function)
         message = f"`{function.name}` yields inside `with {code}:`, which turns gradients off for its consumer"
         if not edits or not _is_all_of(function, statement):
             return self.finding(file, context, f"{message}: leave the `with` before each yield, or decorate with @{no_grad or code}")

@@ -6,17 +6,19 @@ import ast
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import AddDecorator, NeedImport
+from torchfix_codemods.model.torch_api import NO_GRAD
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from torchfix_codemods.edits import Edit
     from torchfix_codemods.model import FileModel
 
 
-def decoration(file: FileModel, spelled: ast.expr, function: ast.FunctionDef, kept: Collection[str]) -> tuple[str, list[Edit]]:
-    """The decorator and its edits: the mode as it is `spelled` if it is one of `kept`, else `no_grad`; empty where torch is shadowed."""
-    if file.qualified(spelled) in kept and _is_bound_outside(file, spelled, function):
+def decoration(file: FileModel, spelled: ast.expr, function: ast.FunctionDef) -> tuple[str, list[Edit]]:
+    """The decorator `no_grad`, `spelled` as in the body where it is that, and its edits; empty where torch is shadowed.
+
+    It serves for `inference_mode` too: whoever gets the results may use them in autograd.
+    """
+    if file.qualified(spelled) in NO_GRAD and _is_bound_outside(file, spelled, function):
         code = f"{ast.unparse(spelled)}()"
         return code, [AddDecorator(file.source.span(function), code)]
     no_grad = file.spelling("torch.no_grad", function)

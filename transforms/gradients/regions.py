@@ -65,10 +65,17 @@ def _leaving(file: FileModel, statements: list[ast.stmt]) -> Iterator[ast.expr]:
     for node in inside:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield from (read for read in file.kinds.reads(node.id) if read not in inside and node in file.flow.reaching(read))
-        elif isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
-            yield node
+        elif _is_kept_elsewhere(node):
+            yield node  # type: ignore[misc]  # an attribute or an item
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _GATHERS:
             yield node.func.value
+
+
+def _is_kept_elsewhere(node: ast.AST) -> bool:
+    """An item or attribute that is set; new `.data` of a tensor goes where the tensor goes."""
+    if isinstance(node, ast.Attribute):
+        return isinstance(node.ctx, ast.Store) and node.attr != "data"
+    return isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
 
 
 def _names(statement: ast.stmt, context: type[ast.expr_context]) -> Iterator[str]:

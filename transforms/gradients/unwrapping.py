@@ -69,7 +69,27 @@ def _idle(file: FileModel, call: ast.Call, codes: Mapping[ast.Call, str]) -> ast
 
 def _has_no_history(file: FileModel, tensor: ast.expr) -> bool:
     """Whether a tensor has no history and is no parameter, so that detaching it changes nothing."""
-    return file.gradients.tracked(tensor) is False
+    if file.gradients.tracked(tensor) is not False:
+        return False
+    names = (node for node in ast.walk(tensor) if isinstance(node, ast.Name))
+    return not any(_was_given_away(file, name) for name in names)
+
+
+def _was_given_away(file: FileModel, name: ast.Name) -> bool:
+    """Whether a function that isn't known got the tensor before: it may have written something with a history into it."""
+    bindings = set(file.flow.reaching(name))
+    for use in file.kinds.reads(name.id):
+        call = file.parent(use)
+        if isinstance(call, ast.Call) and use in call.args and use.lineno < name.lineno and not _only_reads(file, call.func):
+            if bindings & set(file.flow.reaching(use)):
+                return True
+    return False
+
+
+def _only_reads(file: FileModel, func: ast.expr) -> bool:
+    fact = file.fact(func)
+    known = (file.qualified(func) or "").startswith(("torch.", "builtins.", "numpy.")) or (fact is not None and fact.kind is Kind.MODULE)
+    return known or (isinstance(func, ast.Attribute) and func.attr in TENSOR_METHODS | {"append", "extend", "add", "update", "put"})
 
 
 def _changes_alone(file: FileModel, wrapping: Wrapping) -> bool:

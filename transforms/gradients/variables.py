@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchfix_codemods.edits import DeleteStatement, ReplaceStatement
+from torchfix_codemods.model.project_names import Symbol
 
 if TYPE_CHECKING:
     from torchfix_codemods.edits import Edit
@@ -53,6 +56,8 @@ def import_without(file: FileModel, calls: list[ast.Call]) -> list[Edit]:
     bindings = file.names.bindings(names[0])
     if len(bindings) != 1 or len(file.kinds.reads(names[0].id)) != len(names) or "__all__" in file.source.text:
         return []
+    if _is_used_elsewhere(file, names[0].id):
+        return []
     statement = file.parent(bindings[0])
     if not isinstance(statement, ast.ImportFrom) or file.parent(statement) is not file.tree or _is_commented(file, statement):
         return []
@@ -61,6 +66,16 @@ def import_without(file: FileModel, calls: list[ast.Call]) -> list[Edit]:
     if not others:
         return [DeleteStatement(span)]
     return [ReplaceStatement(span, ast.unparse(ast.ImportFrom(statement.module, others, statement.level)))]
+
+
+def _is_used_elsewhere(file: FileModel, name: str) -> bool:
+    """Whether another file of the project may get the name from this one, by `import *` or by its name."""
+    project, path = file.view.project, file.view.path
+    module = PurePosixPath(path).stem
+    taken = re.compile(rf"import +\*|\b{module}\s+import[^#]*\b{name}\b|\b{module}\.{name}\b")
+    importers = project.importers(Symbol(path, name)) if path else ()
+    texts = ((project.files.read(importer) or b"").decode(errors="replace") for importer in importers)
+    return any(name in text and taken.search(text) for text in texts)
 
 
 def _is_commented(file: FileModel, statement: ast.stmt) -> bool:
