@@ -29,9 +29,11 @@ def decoration(file: FileModel, spelled: ast.expr, function: ast.FunctionDef) ->
 
 
 def _is_bound_outside(file: FileModel, spelled: ast.expr, function: ast.FunctionDef) -> bool:
-    """Whether the name is an import above the function: its own imports come too late for a decorator."""
+    """Whether the name is bound above the function, and around it: its own imports come too late for a decorator."""
     root = spelled
     while isinstance(root, ast.Attribute):
         root = root.value
+    scope = file.names.scope_of(root) if isinstance(root, ast.Name) else None
     bindings = file.names.bindings(root) if isinstance(root, ast.Name) else []
-    return bool(bindings) and all(file.parent(file.parent(b)) is file.tree and b.lineno < function.lineno for b in bindings)  # type: ignore[attr-defined]  # bindings have places
+    above = all(binding.lineno < function.lineno for binding in bindings)  # type: ignore[attr-defined]  # bindings have places
+    return scope is not None and scope.node is not function and above

@@ -29,7 +29,7 @@ _METHODS: dict[str, frozenset[Kind]] = {
 """Methods that are called for their effect and need no argument, and what has them."""
 _NEED_ARGUMENTS = frozenset({"torch.optim.LBFGS", "torch.optim.lr_scheduler.ReduceLROnPlateau"})
 """Classes whose `step()` needs a closure, or what it judges by."""
-_CELL = re.compile(r"^# ?(%%|In\[)", re.MULTILINE)
+_CELL = re.compile(r"\s*# ?(%%|In\[)")
 """How scripts mark the cells of the notebook that they were, or can be read as."""
 
 
@@ -122,11 +122,9 @@ def _is_probe(file: FileModel, statement: ast.Expr) -> bool:
 
 def _shows_value(file: FileModel, statement: ast.Expr) -> bool:
     """Whether the statement ends a cell of a notebook, which shows what it is."""
-    if file.parent(statement) is not file.tree:
-        return False
     lines = file.source.text.splitlines()
     if not any(map(_CELL.match, lines)):
         return False
-    place = file.tree.body.index(statement)
-    following = file.tree.body[place + 1].lineno - 1 if statement is not file.tree.body[-1] else len(lines)
-    return following == len(lines) or any(map(_CELL.match, lines[statement.lineno : following]))
+    block, place = file.flow.place(statement)
+    following = block[place + 1].lineno - 1 if statement is not block[-1] else len(lines)
+    return statement is block[-1] or any(map(_CELL.match, lines[statement.lineno : following]))
