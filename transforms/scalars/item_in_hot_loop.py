@@ -14,7 +14,7 @@ from .elements import is_single_element
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from torchfix_codemods.model import FileModel
+    from torchfix_codemods.model import Event, FileModel
     from torchfix_codemods.model.flow import Loop
     from torchfix_codemods.rule import Finding
 
@@ -75,7 +75,9 @@ class ItemInHotLoop(Rule):
             tensor = call.func.value
             text = file.source.code(tensor)
             if is_single_element(file, tensor):
-                yield self.finding(file, call, f"`{text}.item()` reads one element at a time: compute on the whole tensor")
+                yield self.finding(
+                    file, call, f"`{text}.item()` reads one element at a time: compute on the whole tensor, or take `tolist()` once"
+                )
             elif on_device and file.kinds.is_tensor(tensor) and _is_in_hot_loop(file, call):
                 advice = "ask for it in every n-th iteration, or keep the detached tensor until then"
                 yield self.finding(file, call, f"`{text}.item()` waits for the GPU in every iteration: {advice}")
@@ -87,7 +89,14 @@ def _is_in_hot_loop(file: FileModel, call: ast.Call) -> bool:
 
 
 def _trains(file: FileModel, loop: Loop) -> bool:
-    return any(event.happening is Happening.BACKWARD for event in file.training.events(loop.body))
+    backwards = (event for event in file.training.events(loop.body) if event.happening is Happening.BACKWARD)
+    return any(_is_hot(file, event, loop) for event in backwards)
+
+
+def _is_hot(file: FileModel, backward: Event, loop: Loop) -> bool:
+    """Whether the loop is the innermost one around a backward: a loop over epochs has time for a number."""
+    inner = file.flow.loops(backward.node)
+    return bool(inner) and inner[0] is loop and (backward.is_here or not file.flow.loops(backward.origin))
 
 
 def _is_throttled(file: FileModel, call: ast.Call, loop: Loop) -> bool:
