@@ -71,14 +71,14 @@ class BareNoGradCall(Rule):
         for statement in file.index.all(ast.Expr):
             value = statement.value
             name = file.qualified(value.func if isinstance(value, ast.Call) else value) or ""
-            if name in NO_GRAD_CONTEXTS | ENABLE_GRAD and not (isinstance(value, ast.Call) and (value.args or value.keywords)):
+            if name in NO_GRAD_CONTEXTS | ENABLE_GRAD and not _is_turned_off(value):
                 yield self._without_effect(file, statement, name)
             elif name in SET_GRAD_ENABLED and isinstance(value, ast.Call) and _turns_off_for_good(file, value):
                 message = "gradients stay off after this function: use `with torch.no_grad():`, or decorate the function"
                 yield self.finding(file, value, message)
 
     def _without_effect(self, file: FileModel, statement: ast.Expr, name: str) -> Finding:
-        code = f"{ast.unparse(statement.value).removesuffix('()')}()"
+        code = f"{ast.unparse(getattr(statement.value, 'func', statement.value))}()"
         message = f"`{file.source.code(statement.value)}` as a statement has no effect"
         function = file.flow.function(statement)
         delete = DeleteStatement(file.source.span(statement))
@@ -97,6 +97,12 @@ class BareNoGradCall(Rule):
         )
 
 
+def _is_turned_off(value: ast.expr) -> bool:
+    """`inference_mode(False)`, or a mode that isn't known."""
+    given = [*value.args, *(k.value for k in value.keywords)] if isinstance(value, ast.Call) else []
+    return not all(isinstance(mode, ast.Constant) and mode.value is True for mode in given)
+
+
 def _may_be_decorated(file: FileModel, statement: ast.Expr, function: ast.FunctionDef) -> bool:
     """Whether the statement is meant for all of a function that runs a model, and can do without gradients."""
     for ancestor in file.flow.ancestors(statement):
@@ -104,6 +110,8 @@ def _may_be_decorated(file: FileModel, statement: ast.Expr, function: ast.Functi
             break
         if not isinstance(ancestor, _HARMLESS_AROUND):
             return False
+    if function.name == "forward":
+        return False  # who trains the module, trains through it
     runs = any(e.happening is Happening.FORWARD for e in file.training.events(function.body))
     return runs and file.roles.may_run_without_gradients(function)
 

@@ -71,7 +71,7 @@ def _has_no_history(file: FileModel, tensor: ast.expr) -> bool:
     """Whether a tensor has no history and is no parameter, so that detaching it changes nothing."""
     if file.gradients.tracked(tensor) is not False:
         return False
-    names = (node for node in ast.walk(tensor) if isinstance(node, ast.Name))
+    names = (node for node in ast.walk(tensor) if isinstance(node, ast.Name) and file.kinds.is_tensor(node))
     return not any(_was_given_away(file, name) for name in names)
 
 

@@ -72,7 +72,7 @@ def _is_used_elsewhere(file: FileModel, name: str) -> bool:
     """Whether another file of the project may get the name from this one, by `import *` or by its name."""
     project, path = file.view.project, file.view.path
     module = PurePosixPath(path).stem
-    taken = re.compile(rf"import +\*|\b{module}\s+import[^#]*\b{name}\b|\b{module}\.{name}\b")
+    taken = re.compile(rf"\b{module}\s+import\s+\*|\b{module}\s+import\b[^#\n]*\b{name}\b|\b{module}\.{name}\b")
     importers = project.importers(Symbol(path, name)) if path else ()
     texts = ((project.files.read(importer) or b"").decode(errors="replace") for importer in importers)
     return any(name in text and taken.search(text) for text in texts)

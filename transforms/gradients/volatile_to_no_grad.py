@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import AddDecorator, NeedImport, RemoveArgument, WrapInWith
@@ -68,7 +69,8 @@ class VolatileToNoGrad(Rule):
     name = "volatile-to-no-grad"
     category = Category.GRADIENTS
     safety = Safety.SAFE
-    needles = (b"torch", b"Variable")
+    needles = (b"torch",)
+    pattern = re.compile(rb"volatile|Variable\s*\([^)]*,[^)]*,")
 
     def find(self, file: FileModel) -> Iterator[Finding]:
         """Yield the uses of `volatile`; those that one guard serves together."""
@@ -81,6 +83,9 @@ class VolatileToNoGrad(Rule):
                 yield self.finding(file, wrapping.call, message)
         for together in groups.values():
             yield from self._findings(file, together)
+        for attribute in file.attributes("volatile"):
+            if isinstance(attribute.ctx, ast.Store) and file.kinds.is_tensor(attribute.value):
+                yield self.finding(file, attribute, "`volatile` has no effect since torch 0.4: run the model under `with torch.no_grad():`")
 
     def _findings(self, file: FileModel, together: list[Wrapping]) -> Iterator[Finding]:
         message, first = "`volatile=True` has no effect since torch 0.4", together[0].call

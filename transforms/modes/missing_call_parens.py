@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import ChangeTail
 from torchfix_codemods.model import Kind
-from torchfix_codemods.model.flow import catches
+from torchfix_codemods.model.facts import TENSOR
+from torchfix_codemods.model.flow import Form, catches
 from torchfix_codemods.rule import Category, Rule, Safety
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class MissingCallParens(Rule):
             method = statement.value
             if not isinstance(method, ast.Attribute) or method.attr not in _METHODS:
                 continue
-            fact = file.fact(method.value)
+            fact = TENSOR if _is_loss(file, method) else file.fact(method.value)
             if fact is None or fact.kind not in _METHODS[method.attr] or _is_replaced(file, fact, method.attr):
                 continue
             if not _is_probe(file, statement) and not _shows_value(file, statement):
@@ -96,6 +97,16 @@ class MissingCallParens(Rule):
             return self.finding(file, method, f"`{code}` without parentheses does nothing: call it with the argument that it needs")
         edit = ChangeTail(file.source.span(method), file.source.span(method.value), (method.attr,))
         return self.finding(file, method, f"`{code}` without parentheses does nothing: call it", edit)
+
+
+def _is_loss(file: FileModel, method: ast.Attribute) -> bool:
+    """Whether `backward` is named of a value that was computed here: but for engines, nothing else has it."""
+    loss = method.value
+    if method.attr != "backward" or not isinstance(loss, ast.Name) or file.fact(loss) is not None or file.training.is_engine(loss):
+        return False
+    definitions = [file.flow.definition(binding) for binding in file.flow.reaching(loss)]
+    computed = (form is Form.ASSIGNED and not path and isinstance(value, (ast.Call, ast.BinOp)) for form, value, path in definitions)
+    return bool(definitions) and all(computed)
 
 
 def _is_replaced(file: FileModel, fact: Fact, name: str) -> bool:
