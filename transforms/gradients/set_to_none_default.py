@@ -66,5 +66,10 @@ def _is_of_torch(file: FileModel, call: ast.Call) -> bool:
     if file.functions.targets(call) or not any(event.happening is Happening.CLEAR for event in file.training.at(call)):
         return False
     assert isinstance(call.func, ast.Attribute)
-    fact = file.fact(call.func.value)
-    return fact.kind in {Kind.MODULE, Kind.OPTIMIZER} if fact is not None else file.training.is_optimizer(call.func.value)
+    receiver = call.func.value
+    fact = file.fact(receiver)
+    if fact is None or fact.kind not in {Kind.MODULE, Kind.OPTIMIZER} or file.classes.has_method(fact.origin, "zero_grad"):
+        return False
+    # What a library has made may have a zero_grad of its own, which keeps zeroes by default.
+    made = [file.flow.definition(b).value for b in file.flow.reaching(receiver)] if isinstance(receiver, ast.Name) else []
+    return fact.origin is not None or not any(isinstance(value, ast.Call) for value in made)
