@@ -34,6 +34,7 @@ from .gradients.eval_missing_no_grad import EvalMissingNoGrad
 from .gradients.gan_fake_not_detached import GanFakeNotDetached
 from .gradients.generator_no_grad_leak import GeneratorNoGradLeak
 from .gradients.manual_grad_reset import ManualGradReset
+from .gradients.set_to_none_default import SetToNoneDefault
 from .gradients.unwrap_variable import UnwrapVariable
 from .gradients.volatile_to_no_grad import VolatileToNoGrad
 from .gradients.zero_grad_after_step import ZeroGradAfterStep
@@ -108,6 +109,7 @@ CHAIN = (
     # Gradients: statements that move or are added.
     ManualGradReset(),
     ZeroGradNone(),
+    SetToNoneDefault(),
     ZeroGradBreaksAccumulation(),
     AccumulatedLossNotScaled(),
     GanFakeNotDetached(),

@@ -185,6 +185,10 @@ def test_an_elif_has_no_statements_of_its_own_around_it():
         ("a()\n\n# about b\nb()\nc()\n", "b()", "a()\n\n# about b\nc()\n"),
         ("if x:\r\n\ta()\r\n\tb()\r\n", "a()", "if x:\r\n\tb()\r\n"),
         ("def f():\n    b()\n\n    c()\n", "b()", "def f():\n\n    c()\n"),
+        ("if x:\n    # above\n    b()  # behind\n    c()\n", "b()", "if x:\n    # above\n    # behind\n    c()\n"),
+        ("a(); b()  # both\n", "b()", "a()  # both\n"),
+        ("a(); b(); c();\n", "b()", "a(); c();\n"),
+        ("if x: a(); b()\n", "a()", "if x:\n    b()\n"),
     ],
 )
 def test_delete_statement(before, statement, after):
@@ -197,7 +201,7 @@ def test_delete_statement(before, statement, after):
     [
         ("if x:\n    b()\n", "b()", "nothing would be left"),
         ("a()\nb()  # why\n", "b()", "a comment would be lost"),
-        ("a(); b()\n", "b()", "shares its line"),
+        ("if x: b()\n", "b()", "nothing would be left"),
     ],
 )
 def test_delete_statement_refusals(before, statement, says):
@@ -226,6 +230,7 @@ WITH = 'def f():\n    """doc"""\n    # why\n    with g():\n        # first\n    
     [
         (WITH, 'def f():\n    """doc"""\n    # why\n    # first\n    for x in y:\n        s = """\n  text"""\n        yield x\n'),
         ("with g():\n\ta()\n\n\tb()\nc()\n", "a()\n\nb()\nc()\n"),
+        ("# above\nwith g():  # behind\n    # first\n    a()\n", "# above\n# behind\n# first\na()\n"),
     ],
 )
 def test_unwrap(before, after):
@@ -234,12 +239,14 @@ def test_unwrap(before, after):
     assert code.edited(Unwrap(code.source.span(statement))) == after
 
 
-@pytest.mark.parametrize(
-    ("before", "says"), [("with g():  # why\n    a()\n", "comment would be lost"), ("with g(): a()\n", "lines of its own")]
-)
-def test_unwrap_refusals(before, says):
-    code = Code(before)
-    assert says in code.refusal(Unwrap(code.source.span(code.tree.body[0])))
+def test_unwrap_refuses_a_with_on_one_line():
+    code = Code("with g(): a()\n")
+    assert "lines of its own" in code.refusal(Unwrap(code.source.span(code.tree.body[0])))
+
+
+def test_delete_two_statements_of_one_line():
+    code = Code("a(); b(); c()\n")
+    assert code.edited(DeleteStatement(code["a()"]), DeleteStatement(code["c()"])) == "b()\n"
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ class Unwrap:
 
 @dataclass(frozen=True, slots=True)
 class DeleteStatement:
-    """Take the statement at `statement` out of its block; comments above it stay."""
+    """Take the statement at `statement` out of its block; comments above and behind it stay, above the next statement."""
 
     statement: Span
 

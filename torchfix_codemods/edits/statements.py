@@ -110,30 +110,53 @@ def replace_statement(entries: list[Entry], anchor: cst.CSTNode, code: str, unit
 
 
 def delete(entries: list[Entry], anchor: cst.CSTNode) -> list[Entry]:
-    """The block without a statement; the lines above it stay, above the next one."""
+    """The block without a statement; comments above and behind it stay, above the next one."""
+    for place, entry in enumerate(entries):
+        line = entry.original
+        if isinstance(line, cst.SimpleStatementLine) and anchor in line.body and len(line.body) > 1:
+            return [*entries[:place], _without(entry, line, anchor), *entries[place + 1 :]]
     place = _place(entries, anchor)
     if len(entries) == 1:
         message = "nothing would be left of the block"
         raise Refusal(message)
-    above, rest = _leading(entries[place].current), [*entries[:place], *entries[place + 1 :]]
+    gone, rest = entries[place].current, [*entries[:place], *entries[place + 1 :]]
     if place < len(rest):
-        rest[place] = replace(rest[place], current=_with_leading(rest[place].current, [*above, *_leading(rest[place].current)]))
+        lines = [*_leading(gone), *_as_line(getattr(gone, "trailing_whitespace", None)), *_leading(rest[place].current)]
+        rest[place] = replace(rest[place], current=_with_leading(rest[place].current, lines))
     return rest
 
 
+def _without(entry: Entry, original: cst.SimpleStatementLine, anchor: cst.CSTNode) -> Entry:
+    """A line of several statements without one of them."""
+    assert isinstance(entry.current, cst.SimpleStatementLine)
+    place = next(i for i, small in enumerate(original.body) if small is anchor)
+    left = [*entry.current.body[:place], *entry.current.body[place + 1 :]]
+    if place == len(left):
+        left[-1] = left[-1].with_changes(semicolon=entry.current.body[place].semicolon)
+    small = [*original.body[:place], *original.body[place + 1 :]]
+    return Entry(original.with_changes(body=small), entry.current.with_changes(body=left))
+
+
 def unwrap(entries: list[Entry], anchor: cst.CSTNode) -> list[Entry]:
-    """The body of a `with` in its place; a comment on its first line would be lost, and the fix is refused for it."""
+    """The body of a `with` in its place; a comment behind its header comes to stand above the body."""
     place = _place(entries, anchor)
     outer = entries[place].current
     if not isinstance(outer, cst.With) or not isinstance(outer.body, cst.IndentedBlock):
         message = "only a `with` that has its body on lines of its own can be taken away"
         raise Refusal(message)
     body = list(outer.body.body)
-    body[0] = _with_leading(body[0], [*outer.leading_lines, *_leading(body[0])])
+    body[0] = _with_leading(body[0], [*outer.leading_lines, *_as_line(outer.body.header), *_leading(body[0])])
     rest = list(entries[place + 1 :])
     if outer.body.footer and rest:
         rest[0] = replace(rest[0], current=_with_leading(rest[0].current, [*outer.body.footer, *_leading(rest[0].current)]))
     return [*entries[:place], *(Entry(None, statement) for statement in body), *rest]
+
+
+def _as_line(whitespace: cst.TrailingWhitespace | None) -> list[cst.EmptyLine]:
+    """The comment behind some code, on a line of its own."""
+    if whitespace is None or whitespace.comment is None:
+        return []
+    return [cst.EmptyLine(comment=whitespace.comment, newline=whitespace.newline)]
 
 
 def _split(entries: list[Entry], first: cst.CSTNode, last: cst.CSTNode) -> tuple[list[Entry], list[Entry], list[Entry]]:

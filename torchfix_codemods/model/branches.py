@@ -65,6 +65,9 @@ def sure_to_follow(flow: Flow, statement: ast.stmt) -> Iterator[ast.stmt]:
         parent = flow.parent(statement)
         if not isinstance(parent, (ast.If, ast.With, ast.AsyncWith, ast.Try)):
             return
+        if isinstance(parent, ast.Try):
+            closing = [*parent.orelse, *parent.finalbody] if statement in parent.body else parent.finalbody
+            yield from (inner for later in closing if statement not in parent.finalbody for inner in _opened(later))
         statement = parent
 
 
@@ -72,5 +75,5 @@ def _opened(statement: ast.stmt) -> Iterator[ast.stmt]:
     """A statement, and what is sure to run inside it."""
     yield statement
     if isinstance(statement, (ast.With, ast.AsyncWith, ast.Try)):
-        for inner in statement.body:
+        for inner in [*statement.body, *getattr(statement, "finalbody", ())]:
             yield from _opened(inner)

@@ -10,6 +10,7 @@ from . import torch_api as api
 from .facts import TENSORS, Kind
 from .flow import Form
 from .index import FUNCTIONS
+from .written import written_into
 
 if TYPE_CHECKING:
     from .facts import Origin
@@ -170,10 +171,23 @@ class Gradients:
 
     def _name(self, name: ast.Name) -> bool | None:
         answers = [self._definition(binding) for binding in self._kinds.flow.reaching(name)]
-        return answers[0] if answers and all(answer is answers[0] for answer in answers) else None
+        answer = answers[0] if answers and all(answer is answers[0] for answer in answers) else None
+        return None if answer is False and self._gains_history(name) else answer
+
+    def _gains_history(self, name: ast.Name) -> bool:
+        """Whether what has history, or may have it, is written into a tensor in place."""
+        bindings = set(self._kinds.flow.reaching(name))
+        for use in self._kinds.reads(name.id):
+            written = written_into(self._kinds.index.parents, use)
+            if written and bindings & set(self._kinds.flow.reaching(use)):
+                if any(value not in self._asked and self.tracked(value) is not False for value in written):
+                    return True
+        return False
 
     def _definition(self, binding: ast.AST) -> bool | None:
         form, value, path = self._kinds.flow.definition(binding)
+        if form is Form.ITERATED and value is not None and self._is_loader(value):
+            return False
         if form is not Form.ASSIGNED or value is None:
             return None
         if self.recording(binding) is Recording.OFF and not self._makes_leaf(value):
@@ -181,6 +195,12 @@ class Gradients:
         if path and self._is_pair(value):
             return False if path[0] == 1 else self.tracked(value)
         return self.tracked(value)
+
+    def _is_loader(self, value: ast.expr) -> bool:
+        """A DataLoader, perhaps enumerated: what it gives has left the datasets without a graph."""
+        enumerated = isinstance(value, ast.Call) and self._kinds.names.qualified(value.func) == "builtins.enumerate" and value.args
+        fact = self._kinds.fact(value.args[0] if enumerated else value)  # type: ignore[attr-defined]  # just tested
+        return fact is not None and fact.proven and fact.kind is Kind.LOADER
 
     def _makes_leaf(self, value: ast.expr) -> bool:
         return isinstance(value, ast.Call) and any(keyword.arg == "requires_grad" for keyword in value.keywords)
@@ -191,6 +211,8 @@ class Gradients:
         name = self._kinds.names.qualified(call.func)
         if name:
             return self._library(call, name)
+        if self._is_tensor_type(call.func):
+            return False
         receiver = self._kinds.fact(call.func)
         if receiver and receiver.kind is Kind.MODULE:
             return self._module_call(call, receiver.origin, receiver.proven)
@@ -198,8 +220,18 @@ class Gradients:
             return self._method(call, call.func)
         return None
 
+    def _is_tensor_type(self, func: ast.expr) -> bool:
+        """`torch.cuda.FloatTensor`, or a name for it: `Tensor = torch.cuda.FloatTensor if gpu else torch.FloatTensor`."""
+        if isinstance(func, ast.IfExp):
+            return self._is_tensor_type(func.body) and self._is_tensor_type(func.orelse)
+        name = self._kinds.names.qualified(func)
+        if name is not None or not isinstance(func, ast.Name):
+            return (name or "").startswith("torch.") and (name or "").endswith("Tensor")
+        values = [self._kinds.flow.definition(binding).value for binding in self._kinds.flow.reaching(func)]
+        return bool(values) and all(isinstance(v, (ast.IfExp, ast.Attribute)) and self._is_tensor_type(v) for v in values)
+
     def _library(self, call: ast.Call, name: str) -> bool | None:
-        if name in api.FACTORIES:
+        if name in api.FACTORIES or (name.startswith("torch.cuda.") and name.endswith("Tensor")):
             flags = [keyword.value for keyword in call.keywords if keyword.arg == "requires_grad"]
             if not flags:
                 return False

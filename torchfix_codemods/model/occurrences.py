@@ -39,11 +39,8 @@ class Occurrences:
 
     @cached_property
     def _telling(self) -> dict[tuple[str, ...], list[ast.expr]]:
-        told = {
-            _key(call.func.value)
-            for call in self.index.all(ast.Call)
-            if isinstance(call.func, ast.Attribute) and call.func.attr in TELLING_METHODS
-        }
+        methods = [call.func for call in self.index.all(ast.Call)] + [statement.value for statement in self.index.all(ast.Expr)]
+        told = {_key(method.value) for method in methods if isinstance(method, ast.Attribute) and method.attr in TELLING_METHODS}
         reads: dict[tuple[str, ...], list[ast.expr]] = {}
         nodes: list[ast.Name | ast.Attribute] = [*self.index.all(ast.Name), *self.index.all(ast.Attribute)]
         for node in nodes:

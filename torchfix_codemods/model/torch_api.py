@@ -10,6 +10,7 @@ CANONICAL_PREFIXES: tuple[tuple[str, str], ...] = (
     ("torch.utils.data.dataloader.", "torch.utils.data."),
     ("torch.utils.data.dataset.", "torch.utils.data."),
     ("torch.nn.parallel.", "torch.nn."),
+    ("torch.nn.utils.clip_grad.", "torch.nn.utils."),
     ("torch.serialization.", "torch."),
 )
 """Inner module to the module that documents its names."""
@@ -141,7 +142,8 @@ KEEPS_SCALAR = frozenset("detach data cpu cuda to clone float double half exp lo
 DROPS_GRADIENT = frozenset("detach argmax argmin eq ne gt ge lt le nonzero isnan any all long int bool byte short tolist item".split())
 """Methods whose result has no gradient history."""
 
-NO_GRAD_CONTEXTS = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode"})
+NO_GRAD = frozenset({"torch.no_grad", "torch.autograd.no_grad"})
+NO_GRAD_CONTEXTS = NO_GRAD | {"torch.inference_mode", "torch.autograd.inference_mode"}
 SET_GRAD_ENABLED = frozenset({"torch.set_grad_enabled", "torch.autograd.set_grad_enabled"})
 ENABLE_GRAD = frozenset({"torch.enable_grad", "torch.autograd.enable_grad"})
 

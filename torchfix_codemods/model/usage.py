@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .kinds import Kinds
 
 _MODULE_METHODS = frozenset({"eval", "train", "parameters", "state_dict", "named_parameters", "zero_grad"})
+_SCALER_METHODS = frozenset({"scale", "step", "update"})
 _PAIR_FUNCTIONS = frozenset(f"torch.{name}" for name in api.PAIR_METHODS)
 _MODULE_ENTRIES = frozenset({"forward", "generate", "inference", "encode", "decode", "sample", "loss"})
 
@@ -26,13 +27,14 @@ def used_as(kinds: Kinds, occurrences: Iterable[ast.expr]) -> Fact | None:
         parent = kinds.index.parents[use]
         if isinstance(parent, ast.Call) and parent.func is use:
             is_called = True
-        call = kinds.index.parents[parent] if isinstance(parent, ast.Attribute) else None
-        if isinstance(parent, ast.Attribute) and isinstance(call, ast.Call) and call.func is parent and _is_telling(call, parent.attr):
+        if isinstance(parent, ast.Attribute) and _tells(parent, kinds.index.parents[parent]):
             methods.add(parent.attr)
     if methods & _MODULE_METHODS and (is_called or methods & _MODULE_ENTRIES):
         return Fact(Kind.MODULE)
     if methods & {"parameters", "named_parameters"} and methods & {"eval", "train", "state_dict", "load_state_dict"}:
         return Fact(Kind.MODULE)
+    if methods >= _SCALER_METHODS:
+        return Fact(Kind.SCALER)
     return Fact(Kind.OPTIMIZER) if {"zero_grad", "step"} <= methods and "parameters" not in methods else None
 
 
@@ -64,6 +66,11 @@ def _takes_tensor(kinds: Kinds, use: ast.Name) -> bool:
         return True
     fact = kinds.fact(call.func) if not name else None
     return fact is not None and fact.proven and fact.origin in api.LOSS_LAYERS
+
+
+def _tells(method: ast.Attribute, user: ast.AST) -> bool:
+    """Whether a method is called, or named as a statement (with the parentheses forgotten), in a way that tells of its receiver."""
+    return isinstance(user, ast.Expr) or (isinstance(user, ast.Call) and user.func is method and _is_telling(user, method.attr))
 
 
 def _is_telling(call: ast.Call, method: str) -> bool:

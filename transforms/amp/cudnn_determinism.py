@@ -74,8 +74,9 @@ class CudnnDeterminism(Rule):
                 yield from self._benchmark(file, setting, found)
         for call, text in redundant_seeds(file):
             yield self.finding(file, call, f"`{text}` seeds the GPUs too: this call changes nothing")
-        for call, package in unseeded_draws(file):
-            yield self.finding(file, call, f"this does not seed `{package}`, whose random numbers the file draws: seed it too")
+        for call, packages in unseeded_draws(file):
+            names = " and ".join(f"`{package}`" for package in packages)
+            yield self.finding(file, call, f"this does not seed {names}, whose random numbers the file draws: seed that too")
 
     def _benchmark(self, file: FileModel, setting: Setting, found: list[Setting]) -> Iterator[Finding]:
         claims = [s for s in found if s.flag == "deterministic" and s.value and not is_overruled(file, s, found)]

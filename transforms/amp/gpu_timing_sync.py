@@ -7,9 +7,10 @@ import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import InsertBefore, NeedImport, WrapInIf
-from torchfix_codemods.model import Happening
-from torchfix_codemods.model.flow import catches
 from torchfix_codemods.rule import Category, Rule, Safety
+
+from .gpu_guards import is_guarded, needs_gpu
+from .timed_regions import is_in_training_loop, timed_regions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,14 +19,12 @@ if TYPE_CHECKING:
     from torchfix_codemods.model import FileModel
     from torchfix_codemods.rule import Finding
 
-_CLOCKS = frozenset({"time.time", "time.perf_counter", "time.monotonic", "timeit.default_timer"})
-_GUARD = re.compile(r"cuda|gpu|device", re.IGNORECASE)
-_NEEDS_GPU = re.compile(
-    rb"\.cuda\(|distributed|set_device|cuda\.(Event|Stream|current_|max_memory|memory_|get_device|reset_peak|nvtx|profiler)|['\"]cuda"
-)
-"""Signs of code that is for GPUs alone: to guard one line of it helps nobody."""
-_MEASURES = re.compile(r"infer|latency|forward|fps|time per", re.IGNORECASE)
-_WAITS = re.compile(r"synchronize\(|\.item\(|\.cpu\(|\.numpy\(|\.tolist\(")
+    from .timed_regions import TimedRegion
+
+_ACTIONS = tuple(f"torch.cuda.{name}" for name in ("synchronize", "reset_peak_memory_stats", "reset_max_memory_allocated"))
+"""What raises without a GPU, and is called for its effect."""
+_QUESTIONS = tuple(f"torch.cuda.{name}" for name in ("get_device_name", "memory_summary"))
+"""What raises without a GPU, and is called for its answer."""
 
 
 class GpuTimingSync(Rule):
@@ -57,8 +56,10 @@ class GpuTimingSync(Rule):
     ```
 
     ## Safety
-    Unsafe: what raised without a GPU now runs, and what was too fast with one is measured. Only for a straight line of
-    clock, forward and clock whose result is named as the time of a forward; meters of whole loops are kept.
+    Unsafe: what raised without a GPU now runs, and what was too fast with one is measured. Code that needs a GPU
+    anyway is kept, and so is what a test for one guards. Clocks only for a straight line of clock, work and clock whose
+    result is named as the time of a forward: meters of whole loops are kept, and inside a training loop, which waiting
+    would slow down, it is reported.
 
     ## References
     https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution
@@ -67,62 +68,35 @@ class GpuTimingSync(Rule):
     name = "gpu-timing-sync"
     category = Category.AMP
     safety = Safety.UNSAFE
-    needles = (b"torch", b"cuda")
+    needles = (b"torch",)
+    pattern = re.compile(rb"cuda|perf_counter|time\.time|monotonic|default_timer")
 
     def find(self, file: FileModel) -> Iterator[Finding]:
-        """Yield unguarded waits, and timed forwards without one."""
-        for call in file.calls("torch.cuda.synchronize"):
-            statement, test = file.parent(call), file.spelling("torch.cuda.is_available", call)
-            if isinstance(statement, ast.Expr) and test is not None and not _is_guarded(file, statement):
-                span = file.source.span(statement)
-                yield self.finding(file, call, "raises where there is no GPU: guard it", WrapInIf(span, span, f"{test}()"))
-        for assignment in file.index.all(ast.Assign):
-            end = _timed(file, assignment)
-            if end is not None:
-                yield self._unsynchronised(file, assignment, end)
+        """Yield unguarded waits, and timed work without one."""
+        for call in file.calls(*_ACTIONS, *_QUESTIONS):
+            if not file.roles.in_tests and not is_guarded(file, call) and not needs_gpu(file):
+                yield self._unguarded(file, call)
+        for region in timed_regions(file):
+            yield self._unsynchronised(file, region)
 
-    def _unsynchronised(self, file: FileModel, start: ast.Assign, end: ast.stmt) -> Finding:
-        message = "a forward on a GPU is still running when the clock is read: synchronize before both readings"
-        torch = file.spelling("torch", start)
-        if torch is None:
-            return self.finding(file, start, message)
+    def _unguarded(self, file: FileModel, call: ast.Call) -> Finding:
+        statement, test = file.parent(call), file.spelling("torch.cuda.is_available", call)
+        text = file.source.code(call.func)
+        if not isinstance(statement, ast.Expr) or test is None or file.qualified(call.func) not in _ACTIONS:
+            return self.finding(file, call, f"`{text}` raises where there is no GPU: ask `torch.cuda.is_available()` first")
+        span = file.source.span(statement)
+        edits: list[Edit] = [WrapInIf(span, span, f"{test}()"), *_imports(file, call)]
+        return self.finding(file, call, f"`{text}` raises where there is no GPU: guard it by `{test}()`", *edits)
+
+    def _unsynchronised(self, file: FileModel, region: TimedRegion) -> Finding:
+        message = "work on a GPU is still running when this time is taken: synchronize before both readings of the clock"
+        torch = file.spelling("torch", region.start)
+        if torch is None or is_in_training_loop(file, region):
+            return self.finding(file, region.start, message)
         code = f"if {torch}.cuda.is_available():\n    {torch}.cuda.synchronize()"
-        edits: list[Edit] = [InsertBefore(file.source.span(statement), code) for statement in (start, end)]
-        edits += [NeedImport("torch")] if file.lacks_torch(start) else []
-        return self.finding(file, start, message, *edits)
+        edits = [InsertBefore(file.source.span(statement), code) for statement in (region.start, region.end)]
+        return self.finding(file, region.start, message, *edits, *_imports(file, region.start))
 
 
-def _is_guarded(file: FileModel, statement: ast.stmt) -> bool:
-    """Whether a test for a GPU stands around it, or the file can't run without one anyway."""
-    for ancestor in file.flow.ancestors(statement):
-        if isinstance(ancestor, ast.If) and _GUARD.search(ast.unparse(ancestor.test)):
-            return True
-        if isinstance(ancestor, ast.Try) and any(catches(h, "RuntimeError", "AssertionError") for h in ancestor.handlers):
-            return True
-    return file.roles.in_tests or _NEEDS_GPU.search(file.source.data) is not None
-
-
-def _timed(file: FileModel, start: ast.Assign) -> ast.stmt | None:
-    """The statement that reads the clock again in the same block, after a forward and no wait."""
-    if not _reads_clock(file, start.value) or not isinstance(start.targets[0], ast.Name):
-        return None
-    block, index = file.flow.place(start)
-    for place, statement in enumerate(block[index + 1 :], index + 1):
-        if any(_reads_clock(file, node) for node in ast.walk(statement)):
-            between = block[index + 1 : place]
-            text = "\n".join(ast.unparse(s) for s in between)
-            forward = any(e.happening is Happening.FORWARD for e in file.training.events(between, depth=0))
-            return statement if forward and not _WAITS.search(text) and _is_reported(file, statement, block[place:]) else None
-    return None
-
-
-def _reads_clock(file: FileModel, node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and file.qualified(node.func) in _CLOCKS
-
-
-def _is_reported(file: FileModel, end: ast.stmt, following: list[ast.stmt]) -> bool:
-    """Whether the difference is told as the time of a forward."""
-    names = [ast.unparse(t) for t in end.targets] if isinstance(end, ast.Assign) else []
-    told = [s for s in following[:4] if isinstance(s, (ast.Expr, ast.Assign, ast.AugAssign))]
-    texts = [file.source.code(s) for s in told if s is end or any(name in ast.unparse(s) for name in names)]
-    return any(_MEASURES.search(text) for text in texts)
+def _imports(file: FileModel, place: ast.AST) -> list[NeedImport]:
+    return [NeedImport("torch")] if file.lacks_torch(place) else []

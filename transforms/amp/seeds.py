@@ -60,16 +60,20 @@ def _sets_up(statement: ast.stmt) -> bool:
     return called is not None and ast.unparse(called).rpartition(".")[2] in {"seed", "manual_seed", "manual_seed_all", "print"}
 
 
-def unseeded_draws(file: FileModel) -> Iterator[tuple[ast.Call, str]]:
-    """The first `torch.manual_seed` of a file, with each package whose random numbers the file draws without a seed."""
+def unseeded_draws(file: FileModel) -> Iterator[tuple[ast.Call, list[str]]]:
+    """The first `torch.manual_seed` of a file, with the packages whose random numbers the file draws without a seed."""
     seeds = file.calls(SEED)
     if not seeds or file.roles.in_tests or _seeds_elsewhere(file):
         return
     called = {name for call in file.index.all(ast.Call) if (name := file.qualified(call.func))}
-    for package, draws in _DRAWS.items():
-        seeded = {f"{package}.{name}" for name in ("seed", "set_state", "setstate")} & called
-        if not seeded and any(f"{package}.{name}" in called for name in draws):
-            yield seeds[0], package
+    packages = [package for package, draws in _DRAWS.items() if _draws_unseeded(package, draws, called)]
+    if packages:
+        yield seeds[0], packages
+
+
+def _draws_unseeded(package: str, draws: frozenset[str], called: set[str]) -> bool:
+    seeds = {f"{package}.{name}" for name in ("seed", "set_state", "setstate")}
+    return not seeds & called and any(f"{package}.{name}" in called for name in draws)
 
 
 def _seeds_elsewhere(file: FileModel) -> bool:

@@ -6,6 +6,9 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from torchfix_codemods.model import Happening
+from torchfix_codemods.model.flow import LOOPS
+from torchfix_codemods.model.index import FUNCTIONS
 from torchfix_codemods.rule import Category, Rule, Safety
 
 from .accumulation import accumulations, clears, conditions, loops_before_a_step
@@ -98,7 +101,7 @@ def _gatherings(file: FileModel) -> Iterator[tuple[list[Event], Region, ast.expr
     for loop, backward in loops_before_a_step(file):
         source = ast.unparse(loop.iter) if isinstance(loop, ast.For) else ""
         if _PARTS.search(source):
-            yield [backward], file.flow.function(loop) or file.tree, None  # type: ignore[misc]  # no loop stands in a lambda
+            yield [backward], loop, None
 
 
 def _is_scaled(file: FileModel, region: Region, backwards: list[Event], period: ast.expr | None) -> bool:
@@ -112,9 +115,23 @@ def _is_scaled(file: FileModel, region: Region, backwards: list[Event], period: 
         if divided is None or divisor is None:
             continue
         name = _last_name(divisor)
-        if (name and name == period_name) or _COUNT_NAME.search(name) or ".grad" in ast.unparse(divided):
+        by_count = (name and name == period_name) or _COUNT_NAME.search(name) or ".grad" in ast.unparse(divided)
+        if by_count and not _is_of_another_training(file, node, region):
             return True
         if ast.unparse(divided) in losses and _is_before(file, node, region, backwards):
+            return True
+    return False
+
+
+def _is_of_another_training(file: FileModel, node: ast.AST, region: Region) -> bool:
+    """Whether a node belongs to a loop or function with a backward of its own: what that divides says nothing of this one."""
+    around = {region, *file.flow.ancestors(region)}
+    for ancestor in file.flow.ancestors(node):
+        if ancestor in around:
+            return False
+        if isinstance(ancestor, (*LOOPS, *FUNCTIONS)) and any(
+            event.happening is Happening.BACKWARD for event in file.training.events(ancestor.body, depth=0)
+        ):
             return True
     return False
 

@@ -47,9 +47,11 @@ def accumulations(file: FileModel) -> Iterator[Accumulation]:
         branch = _branch(file, branching)
         inside = list(file.training.events(branch))
         steps = [e for e in inside if e.happening is Happening.STEP and _has_no_closure(e)]
+        if not steps or _happens(inside, Happening.BACKWARD):
+            continue
         region = _region(file, branching)
         outside = [e for e in file.training.events(region.body) if not _is_in(file, e.node, branch)]
-        if steps and not _happens(inside, Happening.BACKWARD) and not _happens(outside, Happening.STEP):
+        if not _happens(outside, Happening.STEP):
             backwards = [e for e in outside if e.happening is Happening.BACKWARD]
             if _run_in_every_round(file, backwards, branching):
                 yield Accumulation(region, branch, backwards, steps[0], period)
@@ -65,11 +67,12 @@ def loops_before_a_step(file: FileModel) -> Iterator[tuple[Loop, Event]]:
     """Loops of nothing but backwards whose optimizer steps once after them, with the one backward of each round."""
     if any(file.names.imports(engine) for engine in ENGINES):
         return
-    for loop in file.loops:
-        events = list(file.training.events(loop.body))
+    for call in file.methods("backward"):
+        loop = next(iter(file.flow.loops(call)), None)
+        events = list(file.training.events(loop.body)) if loop is not None else []
         backwards = [e for e in events if e.happening is Happening.BACKWARD]
         quiet = not _happens(events, Happening.STEP) and not _happens(events, Happening.CLEAR)
-        if len(backwards) != 1 or not quiet or conditions(file, backwards[0].node) or file.flow.loops(backwards[0].node)[0] is not loop:
+        if loop is None or len(backwards) != 1 or backwards[0].node is not call or not quiet or conditions(file, call):
             continue
         block, index = file.flow.place(loop)
         following = list(file.training.events(block[index + 1 :], depth=0))

@@ -32,18 +32,44 @@ def resets(file: FileModel) -> Iterator[Reset]:
         module = _module(file, loop)
         if module is None or not isinstance(loop.target, ast.Name) or loop.orelse or _is_used_after(file, loop, loop.target):
             continue
-        body, name = loop.body, loop.target.id
-        guarded = len(body) == 1 and isinstance(body[0], ast.If) and not body[0].orelse and ast.unparse(body[0].test) in _guards(name)
-        statements = body[0].body if guarded and isinstance(body[0], ast.If) else body
+        name = loop.target.id
+        statements, guarded = _unguarded(loop.body, name)
         texts = [ast.unparse(statement) for statement in statements]
         if texts == [f"{name}.grad = None"]:
             yield Reset(loop, f"{module}.zero_grad(set_to_none=True)", is_guarded=True)
         elif texts and texts[-1] in _zeros(name) and set(texts[:-1]) <= {f"{name}.grad.detach_()"}:
-            yield Reset(loop, f"{module}.zero_grad(set_to_none=False)" if guarded else f"{module}.zero_grad()", guarded)
+            keeps_zeros = guarded or _is_written_elsewhere(file, loop)
+            yield Reset(loop, f"{module}.zero_grad(set_to_none=False)" if keeps_zeros else f"{module}.zero_grad()", guarded)
+
+
+def _unguarded(body: list[ast.stmt], name: str) -> tuple[list[ast.stmt], bool]:
+    """What a body does for parameters with a gradient; and whether it passes over the others."""
+    first = body[0]
+    if isinstance(first, ast.If) and not first.orelse:
+        test = ast.unparse(first.test)
+        if len(body) == 1 and test in _guards(name):
+            return first.body, True
+        if test in _opposite_guards(name) and len(first.body) == 1 and isinstance(first.body[0], ast.Continue):
+            return body[1:], True
+    return body, False
+
+
+def _is_written_elsewhere(file: FileModel, loop: ast.For) -> bool:
+    """Whether something writes into gradients in place, for which None won't do."""
+    for node in file.attributes("grad"):
+        parent, statement = file.parent(node), file.flow.statement(node)
+        in_place = isinstance(parent, ast.Attribute) and (parent.attr == "data" or parent.attr.endswith("_"))
+        if (in_place or isinstance(statement, ast.AugAssign)) and not any(a is loop for a in file.flow.ancestors(node)):
+            return True
+    return False
 
 
 def _guards(name: str) -> set[str]:
-    return {f"{name}.grad is not None", f"{name}.grad"}
+    return {f"{name}.grad is not None", f"not {name}.grad is None", f"{name}.grad != None", f"{name}.grad"}
+
+
+def _opposite_guards(name: str) -> set[str]:
+    return {f"{name}.grad is None", f"{name}.grad == None", f"not {name}.grad is not None"}
 
 
 def _zeros(name: str) -> set[str]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from torchfix_codemods.edits import ReplaceExpression
+from torchfix_codemods.edits import DeleteStatement, ReplaceExpression
 from torchfix_codemods.model import Kind
-from torchfix_codemods.model.flow import Form
+from torchfix_codemods.model.flow import catches
 from torchfix_codemods.rule import Category, Rule, Safety
 
-from .variables import import_without, is_constant, keyword, variables
+from .unwrapping import drops, plain
+from .variables import NAMES, import_without, is_constant, wrappings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
     from torchfix_codemods.model import FileModel
     from torchfix_codemods.rule import Finding
 
-_FLOAT_FACTORIES = frozenset(f"torch.{name}" for name in ("zeros", "ones", "rand", "randn", "empty", "eye", "linspace"))
-"""Factories whose result is of floating point unless a dtype says otherwise."""
-_ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
+    from .variables import Wrapping
+
 _NOT_TENSORS = frozenset({Kind.NUMBER, Kind.ARRAY, Kind.SEQUENCE, Kind.TEXT, Kind.PACKED})
+_TESTS = frozenset({"builtins.isinstance", "builtins.issubclass"})
 
 
 class UnwrapVariable(Rule):
@@ -47,8 +48,9 @@ class UnwrapVariable(Rule):
     ```
 
     ## Safety
-    Safe: `Variable(x)` detaches, so that `x.detach()` is the same; where `x` has no history, `x` itself is. What isn't a
-    tensor raises in `Variable` and is reported; `isinstance(x, Variable)` is true for every tensor, and left alone.
+    Safe: `Variable(x)` detaches, so that `x.detach()` is the same; where `x` has no history, and nothing marks it or
+    changes its shape later, `x` itself is. What isn't a tensor raises in `Variable` and is reported, as are tests and
+    annotations with the class, which every tensor passes. A `Variable` of a parameter is kept.
 
     ## References
     https://docs.pytorch.org/docs/stable/autograd.html#variable-deprecated
@@ -60,61 +62,55 @@ class UnwrapVariable(Rule):
     needles = (b"torch", b"Variable")
 
     def find(self, file: FileModel) -> Iterator[Finding]:
-        """Yield the calls of `Variable` on one tensor."""
-        replaced: list[tuple[ast.Call, str]] = []
-        for call in variables(file):
-            fact = file.fact(call.args[0])
-            volatile = keyword(call, "volatile")
-            if not (volatile is None or is_constant(volatile, False)) or (fact is not None and fact.kind is Kind.PARAMETER):
+        """Yield the calls that wrap a tensor, and the tests whether something is wrapped."""
+        yield from self._mentions(file)
+        found = wrappings(file)
+        replaced: list[tuple[Wrapping, str]] = []
+        for wrapping in found:
+            fact = file.fact(wrapping.tensor)
+            unclear = wrapping.volatile is not None and not is_constant(wrapping.volatile, False)
+            if unclear or (fact is not None and fact.kind is Kind.PARAMETER):
                 continue  # volatile is another rule's to drop first; who unwraps a parameter has a reason
             if fact is not None and fact.proven and fact.kind in _NOT_TENSORS:
-                yield self.finding(file, call, "Variable takes a tensor only, and raises here: use torch.as_tensor")
-                continue
-            code = _plain(file, call)
-            if code:
-                replaced.append((call, code))
-        calls = [call for call, _ in replaced]
-        unused = import_without(file, calls) if len(calls) == len(variables(file)) else []
-        for call, code in replaced:
-            edits: list[Edit] = [ReplaceExpression(file.source.span(call), code), *(unused if call is calls[0] else [])]
-            yield self.finding(file, call, f"a Variable is a plain tensor since torch 0.4: write `{code}`", *edits)
+                yield self.finding(file, wrapping.call, "Variable takes a tensor only, and raises here: use torch.as_tensor")
+            elif _is_attempt(file, wrapping.call):
+                yield self.finding(file, wrapping.call, "test for a tensor with isinstance(…, torch.Tensor) rather than with Variable")
+            else:
+                replaced.append((wrapping, plain(file, wrapping)))
+        yield from self._replacements(file, replaced, len(replaced) == len(found))
+
+    def _replacements(self, file: FileModel, replaced: list[tuple[Wrapping, str]], all_of_them: bool) -> Iterator[Finding]:
+        calls = [wrapping.call for wrapping, _ in replaced]
+        unused = import_without(file, calls) if all_of_them else []
+        dropped = drops(file, {wrapping.call: code for wrapping, code in replaced})
+        for wrapping, code in replaced:
+            statement = dropped.get(wrapping.call)
+            change: Edit = ReplaceExpression(file.source.span(wrapping.call), code)
+            advice = f"write `{' '.join(code.split())}`"
+            if statement is not None:
+                change, advice = DeleteStatement(file.source.span(statement)), "leave this out"
+            edits = [change, *(unused if wrapping.call is calls[0] else [])]
+            yield self.finding(file, wrapping.call, f"a Variable is a plain tensor since torch 0.4: {advice}", *edits)
+
+    def _mentions(self, file: FileModel) -> Iterator[Finding]:
+        """Tests and annotations with the class: true of every tensor."""
+        for call in file.index.all(ast.Call):
+            if file.qualified(call.func) in _TESTS and len(call.args) == 2 and _names_variable(file, call.args[1]):  # isinstance takes two
+                yield self.finding(
+                    file, call, "every tensor is a Variable since torch 0.4: test for torch.Tensor, or for what is really meant"
+                )
+        parameters = [argument.annotation for argument in file.index.all(ast.arg)]
+        for annotation in [*parameters, *(statement.annotation for statement in file.index.all(ast.AnnAssign))]:
+            if annotation is not None and _names_variable(file, annotation):
+                yield self.finding(file, annotation, "a Variable is a plain tensor since torch 0.4: annotate with torch.Tensor")
 
 
-def _plain(file: FileModel, call: ast.Call) -> str:
-    """The expression without `Variable`; empty where it can't be told."""
-    tensor, needs = call.args[0], keyword(call, "requires_grad")
-    code = file.source.code(tensor)
-    receiver = code if isinstance(tensor, _ATOMS) else f"({code})"
-    if needs is None or is_constant(needs, False):
-        return code if _is_fresh(file, tensor) else f"{receiver}.detach()"
-    if not is_constant(needs, True):
-        return f"{receiver}.detach().requires_grad_({file.source.code(needs)})"
-    if isinstance(tensor, ast.Call) and _takes_flag(file, tensor) and code.endswith(")") and "#" not in code:
-        inner = code[:-1].rstrip().removesuffix(",")
-        return f"{inner}{'' if inner.endswith('(') else ', '}requires_grad=True)"
-    return f"{receiver}.detach().requires_grad_()"
+def _names_variable(file: FileModel, node: ast.expr) -> bool:
+    classes = node.elts if isinstance(node, ast.Tuple) else [node]
+    return any(file.qualified(tested) in NAMES for tested in classes)
 
 
-def _takes_flag(file: FileModel, factory: ast.Call) -> bool:
-    keywords = {k.arg for k in factory.keywords}
-    return file.qualified(factory.func) in _FLOAT_FACTORIES and not keywords & {"dtype", "out", "requires_grad", None}
-
-
-def _is_fresh(file: FileModel, tensor: ast.expr) -> bool:
-    """Whether a tensor has no history and is no parameter, so that detaching it changes nothing."""
-    return file.gradients.tracked(tensor) is False or _comes_from_loader(file, tensor)
-
-
-def _comes_from_loader(file: FileModel, tensor: ast.expr) -> bool:
-    """A batch of a DataLoader: it has left the datasets without a graph."""
-    if not isinstance(tensor, ast.Name):
-        return False
-    for binding in file.flow.reaching(tensor):
-        form, value, _ = file.flow.definition(binding)
-        source = (
-            value.args[0] if isinstance(value, ast.Call) and file.qualified(value.func) == "builtins.enumerate" and value.args else value
-        )
-        fact = file.fact(source) if form is Form.ITERATED and source is not None else None
-        if fact is None or not fact.proven or fact.kind is not Kind.LOADER:
-            return False
-    return bool(file.flow.reaching(tensor))
+def _is_attempt(file: FileModel, call: ast.Call) -> bool:
+    """Whether the TypeError that Variable raises for what isn't a tensor would be caught."""
+    tries = (ancestor for ancestor in file.flow.ancestors(call) if isinstance(ancestor, ast.Try))
+    return any(catches(h, "TypeError") and not catches(h, "AttributeError") for attempt in tries for h in attempt.handlers)

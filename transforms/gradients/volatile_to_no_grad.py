@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import AddDecorator, NeedImport, RemoveArgument, WrapInWith
 from torchfix_codemods.model import Happening, Recording
 from torchfix_codemods.rule import Category, Rule, Safety
 
-from .variables import is_constant, keyword, variables
+from .regions import loop_without_gradients, statements_without_gradients
+from .variables import is_constant, wrappings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from torchfix_codemods.model import FileModel
     from torchfix_codemods.rule import Finding
 
-_NEEDS_GRADIENTS = {Happening.BACKWARD, Happening.STEP}
+    from .variables import Wrapping
 
 
 class VolatileToNoGrad(Rule):
@@ -55,9 +57,10 @@ class VolatileToNoGrad(Rule):
     ```
 
     ## Safety
-    Unsafe: the results have no gradient history any more, which was the intent. Only where the function (or the loop of a
-    script) runs a model and does nothing that needs gradients; a flag that is decided at run time, and `volatile` beside
-    a backward, are reported. `volatile=False` says nothing, and is kept until the `Variable` goes.
+    Unsafe: the results have no gradient history any more, which was the intent. Only where the function, a loop, or the
+    statements up to the last use run a model and do nothing that needs gradients; safe where gradients are off already.
+    A flag that is decided at run time, and `volatile` beside a backward, are reported. `volatile=False` says nothing, and
+    is kept until the `Variable` goes.
 
     ## References
     https://docs.pytorch.org/docs/stable/generated/torch.no_grad.html
@@ -66,63 +69,62 @@ class VolatileToNoGrad(Rule):
     name = "volatile-to-no-grad"
     category = Category.GRADIENTS
     safety = Safety.SAFE
-    needles = (b"torch", b"volatile")
+    needles = (b"torch",)
+    pattern = re.compile(rb"volatile|Variable\s*\([^)]*,[^)]*,")
 
     def find(self, file: FileModel) -> Iterator[Finding]:
-        """Yield the uses of `volatile`; those of one function together."""
-        volatile = [call for call in variables(file) if keyword(call, "volatile") is not None]
-        done: set[ast.AST | None] = set()
-        for call in volatile:
-            value = keyword(call, "volatile")
-            if is_constant(value, False):
-                continue  # says nothing, and goes with the Variable
-            if not is_constant(value, True):
+        """Yield the uses of `volatile`; those that one guard serves together."""
+        groups: dict[object, list[Wrapping]] = {}
+        for wrapping in wrappings(file):
+            if is_constant(wrapping.volatile, True):
+                groups.setdefault(_place(file, wrapping.call), []).append(wrapping)
+            elif wrapping.volatile is not None and not is_constant(wrapping.volatile, False):
                 message = "`volatile` has no effect since torch 0.4: use `torch.set_grad_enabled(…)` where the model runs"
-                yield self.finding(file, call, message)
-            elif _region(file, call) not in done:
-                done.add(_region(file, call))
-                together = [c for c in volatile if is_constant(keyword(c, "volatile"), True) and _region(file, c) is _region(file, call)]
-                yield self._finding(file, call, together)
+                yield self.finding(file, wrapping.call, message)
+        for together in groups.values():
+            yield from self._findings(file, together)
+        for attribute in file.attributes("volatile"):
+            if isinstance(attribute.ctx, ast.Store) and file.kinds.is_tensor(attribute.value):
+                yield self.finding(file, attribute, "`volatile` has no effect since torch 0.4: run the model under `with torch.no_grad():`")
 
-    def _finding(self, file: FileModel, call: ast.Call, together: list[ast.Call]) -> Finding:
-        message = "`volatile=True` has no effect since torch 0.4"
-        dropped: list[Edit] = [_without(file, other) for other in together]
-        guard = _guard(file, call)
-        if guard:
-            return self.finding(file, call, f"{message}: run the model under torch.no_grad()", *dropped, *guard, safety=Safety.UNSAFE)
-        if file.gradients.recording(call) is Recording.OFF:
-            return self.finding(file, call, f"{message}, and gradients are off here: leave it out", *dropped)
-        return self.finding(file, call, f"{message}: put what needs no gradients here under `with torch.no_grad():`")
-
-
-def _without(file: FileModel, call: ast.Call) -> Edit:
-    value = keyword(call, "volatile")
-    assert value is not None
-    return RemoveArgument(file.source.span(call), file.source.span(value))
+    def _findings(self, file: FileModel, together: list[Wrapping]) -> Iterator[Finding]:
+        message, first = "`volatile=True` has no effect since torch 0.4", together[0].call
+        dropped = [RemoveArgument(file.source.span(w.call), file.source.span(w.volatile)) for w in together if w.volatile is not None]
+        if file.gradients.recording(first) is Recording.OFF:
+            yield self.finding(file, first, f"{message}, and gradients are off here: leave it out", *dropped)
+        elif guard := _guard(file, [wrapping.call for wrapping in together]):
+            yield self.finding(file, first, f"{message}: run the model under torch.no_grad()", *dropped, *guard, safety=Safety.UNSAFE)
+        else:
+            for wrapping in together:
+                yield self.finding(file, wrapping.call, f"{message}: put what needs no gradients here under `with torch.no_grad():`")
 
 
-def _region(file: FileModel, call: ast.Call) -> ast.AST | None:
-    """The function around a call; in a script, the outermost loop around it."""
-    return file.flow.function(call) or next(iter(file.flow.loops(call)[-1:]), None)
+def _place(file: FileModel, call: ast.Call) -> object:
+    """What a call is guarded with: its function, the largest loop that is free of gradients, or the block it stands in."""
+    function = file.flow.function(call)
+    if file.gradients.recording(call) is not Recording.ON:
+        return call
+    if isinstance(function, ast.FunctionDef) and _may_be_decorated(file, function):
+        return function
+    loop = loop_without_gradients(file, call)
+    return loop or id(file.flow.place(file.flow.statement(call))[0])
 
 
-def _guard(file: FileModel, call: ast.Call) -> list[Edit]:
-    """The edits that turn gradients off around the call and all that uses its result; none where that isn't certain."""
-    region = _region(file, call)
-    no_grad = file.spelling("torch.no_grad", region or call)
-    if region is None or no_grad is None or file.gradients.recording(call) is not Recording.ON:
+def _may_be_decorated(file: FileModel, function: ast.FunctionDef) -> bool:
+    suspended = any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in ast.walk(function))
+    runs = any(e.happening is Happening.FORWARD for e in file.training.events(function.body))
+    return runs and not suspended and file.roles.may_run_without_gradients(function)
+
+
+def _guard(file: FileModel, calls: list[ast.Call]) -> list[Edit]:
+    """The edits that turn gradients off around the calls and all that uses their results; none where that isn't certain."""
+    function, no_grad = file.flow.function(calls[0]), file.spelling("torch.no_grad", calls[0])
+    if no_grad is None or isinstance(function, ast.Lambda) or file.gradients.recording(calls[0]) is not Recording.ON:
         return []
-    needed: list[Edit] = [NeedImport("torch")] if file.lacks_torch(region) else []
-    if isinstance(region, ast.FunctionDef):
-        suspended = any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in ast.walk(region))
-        runs = any(e.happening is Happening.FORWARD for e in file.training.events(region.body))
-        if suspended or not runs or not file.roles.may_run_without_gradients(region):
-            return []
-        return [AddDecorator(file.source.span(region), f"{no_grad}()"), *needed]
-    if not isinstance(region, (ast.For, ast.While)):
+    needed: list[Edit] = [NeedImport("torch")] if file.lacks_torch(function or calls[0]) else []
+    if isinstance(function, ast.FunctionDef) and _may_be_decorated(file, function):
+        return [AddDecorator(file.source.span(function), f"{no_grad}()"), *needed]
+    region = loop_without_gradients(file, calls[0]) or statements_without_gradients(file, calls)
+    if region is None:
         return []
-    happenings = {e.happening for e in file.training.events(region.body)}
-    if happenings & _NEEDS_GRADIENTS or Happening.FORWARD not in happenings or any(map(file.roles.needs_gradient, ast.walk(region))):
-        return []
-    span = file.source.span(region)
-    return [WrapInWith(span, span, f"{no_grad}()"), *needed]
+    return [WrapInWith(file.source.span(region.first), file.source.span(region.last), f"{no_grad}()"), *needed]

@@ -9,12 +9,14 @@ from torchfix_codemods.edits import MoveBefore
 from torchfix_codemods.model import Happening
 from torchfix_codemods.rule import Category, Rule, Safety
 
+from .accumulation import ENGINES
 from .placement import place_for_clearing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from torchfix_codemods.model import FileModel
+    from torchfix_codemods.model import Event, FileModel
+    from torchfix_codemods.model.flow import Loop
     from torchfix_codemods.rule import Finding
 
 
@@ -67,18 +69,46 @@ class ZeroGradAfterStep(Rule):
 
     def find(self, file: FileModel) -> Iterator[Finding]:
         """Yield `zero_grad` calls that directly follow the step of their optimizer."""
+        if any(file.names.imports(engine) for engine in ENGINES):
+            return
         for loop in file.loops:
             events = [e for e in file.training.events(loop.body) if e.happening in _ORDER]
             if [e.happening for e in events] != _ORDER or not all(e.is_here for e in events):
                 continue
             backward, step, clear = events
-            places = [file.flow.statement(e.node) for e in events]
-            index = next((i for i, s in enumerate(loop.body) if s is places[1]), -1)
-            straight = all(file.parent(s) is loop for s in places) and loop.body[index + 1 : index + 2] == [places[2]]
-            if straight and clear.identity is not None and clear.identity == step.identity and isinstance(places[2], ast.Expr):
+            statement = _straight(file, loop, events)
+            if statement is not None and _is_of_the_step(file, clear, step) and not _reads_gradients(file, loop):
                 target = place_for_clearing(file, loop, backward.node)
-                message = "zero_grad after the step: the documented order has it before the forward"
-                yield self.finding(file, places[2], message, MoveBefore(file.source.span(places[2]), file.source.span(target)))
+                message = f"`{file.source.code(clear.node)}` after the step: the documented order has it before the forward"
+                yield self.finding(file, statement, message, MoveBefore(file.source.span(statement), file.source.span(target)))
 
 
 _ORDER = [Happening.BACKWARD, Happening.STEP, Happening.CLEAR]
+
+
+def _straight(file: FileModel, loop: Loop, events: list[Event]) -> ast.stmt | None:
+    """The statement that clears, when nothing decides over it, and nothing but a scaler or scheduler stands between it and the step."""
+    backward, step, clear = [next((i for i, s in enumerate(loop.body) if s is file.flow.statement(e.node)), -1) for e in events]
+    block = loop.body
+    if min(backward, step) < 0 or not isinstance(block[clear], ast.Expr) or clear < step:
+        return None
+    straight = all(isinstance(s, (ast.Expr, ast.Assign, ast.AugAssign)) for s in block[backward : clear + 1])
+    return block[clear] if straight and all(_is_upkeep(s) for s in block[step + 1 : clear]) else None
+
+
+def _is_upkeep(statement: ast.stmt) -> bool:
+    """`scaler.update()` and `scheduler.step()`."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in {"update", "step"}
+
+
+def _is_of_the_step(file: FileModel, clear: Event, step: Event) -> bool:
+    if clear.identity is None or step.subject is None:
+        return False
+    return clear.identity in (step.identity, file.optimized(step.subject))
+
+
+def _reads_gradients(file: FileModel, loop: Loop) -> bool:
+    """Whether gradients are looked at in the loop's function: some are None now where they would be there, and the other way round."""
+    function = file.flow.function(loop)
+    return any(file.flow.function(node) is function for node in file.attributes("grad"))

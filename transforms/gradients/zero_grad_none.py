@@ -6,10 +6,9 @@ import ast
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import ReplaceStatement
-from torchfix_codemods.model import Happening
-from torchfix_codemods.model.training import own_nodes
 from torchfix_codemods.rule import Category, Rule, Safety
 
+from .gradient_reads import read_after
 from .resets import resets
 
 if TYPE_CHECKING:
@@ -63,51 +62,12 @@ class ZeroGradNone(Rule):
                 message = f"raises for parameters without a gradient: `{reset.code}` does not"
                 yield self.finding(file, reset.loop, message, ReplaceStatement(file.source.span(reset.loop), reset.code))
         for call in file.methods("zero_grad"):
-            read = _read_after(file, call) if not call.args and not call.keywords else None
+            read = read_after(file, call) if _sets_none(call) else None
             if read is not None:
-                message = f"`{file.source.code(read)}` is None here since torch 2.0: zero_grad() has just removed it"
+                message = f"`{file.source.code(read)}` is None here: zero_grad() removes gradients (since torch 2.0 by default)"
                 yield self.finding(file, read, f"{message}; read it before, or use zero_grad(set_to_none=False)")
 
 
-def _read_after(file: FileModel, call: ast.Call) -> ast.Attribute | None:
-    """The first use of a gradient in the straight line after a `zero_grad`, before anything computes one."""
-    statement = file.parent(call)
-    if not isinstance(statement, ast.Expr) or not any(e.happening is Happening.CLEAR for e in file.training.at(call)):
-        return None
-    block, index = file.flow.place(statement)
-    for following in block[index + 1 :]:
-        if not isinstance(following, (ast.Expr, ast.Assign, ast.AugAssign)) or _computes_gradients(file, following):
-            return None
-        for node in own_nodes(following):
-            if isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(file.parent(node), ast.Attribute):
-                return node if _is_parameter_of(file, node, call) else None
-    return None
-
-
-def _computes_gradients(file: FileModel, statement: ast.stmt) -> bool:
-    """A backward, or a call of which nobody knows what it does."""
-    if any(e.happening in {Happening.BACKWARD, Happening.STEP} for e in file.training.events([statement])):
-        return True
-    calls = [node for node in own_nodes(statement) if isinstance(node, ast.Call)]
-    return any("closure" in ast.unparse(c) or (file.qualified(c.func) or "").startswith("torch.autograd") for c in calls)
-
-
-def _is_parameter_of(file: FileModel, node: ast.Attribute, call: ast.Call) -> bool:
-    """Whether a gradient is that of a parameter of the module that was cleared, or that the cleared optimizer steps."""
-    assert isinstance(call.func, ast.Attribute)
-    cleared = file.identities.of(call.func.value)
-    root = file.optimized(call.func.value) or cleared
-    owner = file.identities.of(node.value)
-    if root is None or not isinstance(node.value, ast.Name):
-        return root is not None and owner is not None and owner.is_part_of(root)
-    values = [file.flow.definition(b).value for b in file.flow.reaching(node.value)] or [_iterated(file, node.value)]
-    return any(isinstance(v, ast.Call) and isinstance(v.func, ast.Attribute) and file.identities.of(v.func.value) == root for v in values)
-
-
-def _iterated(file: FileModel, name: ast.Name) -> ast.expr | None:
-    """What a comprehension runs over."""
-    for ancestor in file.flow.ancestors(name):
-        for generator in getattr(ancestor, "generators", ()):
-            if isinstance(generator.target, ast.Name) and generator.target.id == name.id:
-                return generator.iter  # type: ignore[no-any-return]  # a comprehension
-    return None
+def _sets_none(call: ast.Call) -> bool:
+    values = [*call.args, *(keyword.value for keyword in call.keywords)]
+    return all(isinstance(value, ast.Constant) and value.value is True for value in values)

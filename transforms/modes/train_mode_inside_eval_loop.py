@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.model import Happening
@@ -10,11 +12,16 @@ from torchfix_codemods.model.roles import EVALUATION_NAME, snake
 from torchfix_codemods.rule import Category, Rule, Safety
 
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Iterator
 
     from torchfix_codemods.model import Event, FileModel
+    from torchfix_codemods.model.index import Function
     from torchfix_codemods.rule import Finding
+
+_SWITCHES = {Happening.EVAL, Happening.TRAIN, Happening.RESTORE}
+_WANTS_TRAIN_MODE = re.compile(
+    r"(^|_)(mc|bn|swa|gibbs)(_|$)|monte|dropout|calib|bn_stat|batch_?norm|uncertain|bayes|stochastic|ensemble|adapt"
+)
 
 
 class TrainModeInsideEvalLoop(Rule):
@@ -53,8 +60,8 @@ class TrainModeInsideEvalLoop(Rule):
     ```
 
     ## Safety
-    Only reported: train mode during an evaluation can be meant (dropout for uncertainty, online adaptation). Loops that
-    also train, and switches of a part of the model, are left alone.
+    Only reported: train mode during an evaluation can be meant (dropout for uncertainty, online adaptation). Code that
+    also trains, that speaks of dropout or of batch statistics, and switches of a part of the model, are left alone.
 
     ## References
     https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.train
@@ -66,25 +73,63 @@ class TrainModeInsideEvalLoop(Rule):
     needles = (b"torch", b".train(")
 
     def find(self, file: FileModel) -> Iterator[Finding]:
-        """Yield `train()` calls in loops that only evaluate, before a forward of the same model."""
-        for call in file.methods("train"):
+        """Yield `train()` calls in (or above) loops that only evaluate, before a forward of the same model."""
+        for call in file.methods("train") if not file.roles.in_tests else ():
             for event in file.training.at(call):
-                if event.happening is Happening.TRAIN and event.subject is not None and self._is_wrong(file, event):
-                    text = file.source.code(event.subject)
-                    advice = "call it after the loop, or not at all"
-                    yield self.finding(file, call, f"`{text}` goes back to train mode inside the evaluation loop: {advice}")
+                if (
+                    event.happening is Happening.TRAIN
+                    and event.identity is not None
+                    and event.subject is not None
+                    and _is_wrong(file, event)
+                ):
+                    where = "inside the evaluation loop" if file.flow.loops(call) else "before the evaluation loop"
+                    text = f"`{file.source.code(event.subject)}` goes back to train mode {where}"
+                    yield self.finding(file, call, f"{text}: call it after the loop, or not at all")
 
-    def _is_wrong(self, file: FileModel, event: Event) -> bool:
-        loops, fact = file.flow.loops(event.node), file.fact(event.subject) if event.subject is not None else None
-        if not loops or fact is None or not fact.proven or file.roles.is_framework_code(file.flow.function(event.node) or event.node):
-            return False
-        events = list(file.training.events(loops[0].body))
-        if any(e.happening in {Happening.BACKWARD, Happening.STEP} for e in events):
-            return False
-        place = next(i for i, e in enumerate(events) if e.node is event.node)
-        later = [e for e in events[place + 1 :] if e.identity is not None and event.identity is not None]
-        runs = any(e.happening is Happening.FORWARD and e.identity == event.identity for e in later)
-        return runs and _evaluates(file, event, loops[0])
+
+def _is_wrong(file: FileModel, event: Event) -> bool:
+    function = file.flow.function(event.node)
+    fact = file.fact(event.subject) if event.subject is not None else None
+    if fact is None or not fact.proven or _is_meant(file, event) or file.roles.is_framework_code(function or event.node):
+        return False
+    loops = file.flow.loops(event.node)
+    if not loops:
+        return isinstance(function, FUNCTIONS) and _precedes_loop(file, event, function)
+    events = list(file.training.events(loops[0].body))
+    if _trains(events) or not _evaluates(file, event, loops[0]):
+        return False
+    place = next(i for i, other in enumerate(events) if other.node is event.node)
+    # After the end of the body comes its beginning.
+    following = _telling(events[place + 1 :] + events[:place], event)
+    return bool(following) and following[0].happening is Happening.FORWARD
+
+
+def _precedes_loop(file: FileModel, event: Event, function: Function) -> bool:
+    """Whether an evaluation switches to train mode above the loop that runs the model, and not for what stands between."""
+    events = list(file.training.events(function.body))
+    if _trains(events) or file.parent(file.flow.statement(event.node)) is not function:
+        return False
+    place = next(i for i, other in enumerate(events) if other.node is event.node)
+    before, after = (_telling(part, event) for part in (events[:place], events[place + 1 :]))
+    evaluates = EVALUATION_NAME.search(snake(function.name)) or (before and before[-1].happening is Happening.EVAL)
+    runs = after and after[0].happening is Happening.FORWARD
+    return bool(evaluates and runs and file.flow.loops(after[0].node))
+
+
+def _trains(events: list[Event]) -> bool:
+    return any(event.happening in {Happening.BACKWARD, Happening.STEP} for event in events)
+
+
+def _telling(events: list[Event], switch: Event) -> list[Event]:
+    """The runs and the switches of the same model."""
+    wanted = {Happening.FORWARD, *_SWITCHES}
+    return [event for event in events if event.identity == switch.identity and event.happening in wanted]
+
+
+def _is_meant(file: FileModel, event: Event) -> bool:
+    """Whether the names around say that train mode is wanted: dropout that samples, statistics that are measured anew."""
+    around = [ancestor.name for ancestor in file.flow.ancestors(event.node) if isinstance(ancestor, (*FUNCTIONS, ast.ClassDef))]
+    return any(_WANTS_TRAIN_MODE.search(snake(name)) for name in around)
 
 
 def _evaluates(file: FileModel, event: Event, loop: ast.stmt) -> bool:
@@ -94,5 +139,5 @@ def _evaluates(file: FileModel, event: Event, loop: ast.stmt) -> bool:
         return True
     body = function.body if isinstance(function, FUNCTIONS) else file.tree.body
     before = [e for e in file.training.events(body, depth=0) if e.node.lineno < loop.lineno and e.identity == event.identity]
-    modes = [e.happening for e in before if e.happening in {Happening.EVAL, Happening.TRAIN, Happening.RESTORE}]
+    modes = [e.happening for e in before if e.happening in _SWITCHES]
     return bool(modes) and modes[-1] is Happening.EVAL

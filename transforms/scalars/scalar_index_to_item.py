@@ -10,6 +10,8 @@ from torchfix_codemods.edits import ChangeTail
 from torchfix_codemods.model import Kind
 from torchfix_codemods.rule import Category, Rule, Safety
 
+from .indexing import reads_element, stripped
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
 _LOSS_NAME = re.compile(
     r"(^|_)loss(es)?$|^loss_|_loss$|^loss[A-Z]|err[DG]?$|^err[DG]_|^err_|^(loss|cost)\w{0,2}$|^[DG]_(cost|loss)", re.IGNORECASE
 )
-_NEUTRAL = frozenset({"data", "detach", "cpu", "numpy", "cuda"})
 
 
 class ScalarIndexToItem(Rule):
@@ -63,36 +64,14 @@ class ScalarIndexToItem(Rule):
     def find(self, file: FileModel) -> Iterator[Finding]:
         """Yield reads of element 0 of 0-dim tensors."""
         for node in file.index.all(ast.Subscript):
-            if not _reads_element(file, node):
+            if not reads_element(file, node):
                 continue
-            base = _strip(node.value)
+            base = stripped(node.value)
             safety = _safety(file, node.value, base)
             if safety is not None:
                 edit = ChangeTail(file.source.span(node), file.source.span(base), ("item",))
                 text = file.source.code(base)
                 yield self.finding(file, node, f"`{text}` has no dimension to index: use `{text}.item()`", edit, safety=safety)
-
-
-def _reads_element(file: FileModel, node: ast.Subscript) -> bool:
-    """`x[0]` as a value that nothing else hangs on: `x[0].zero_()` and `x[0][1]` speak of a tensor with dimensions."""
-    zero = isinstance(node.slice, ast.Constant) and node.slice.value == 0 and type(node.slice.value) is int
-    parent = file.parent(node)
-    chained = isinstance(parent, (ast.Attribute, ast.Subscript)) and parent.value is node
-    return zero and isinstance(node.ctx, ast.Load) and not chained
-
-
-def _strip(node: ast.expr) -> ast.expr:
-    """The expression under `.data`, `.cpu()` and their like."""
-    while True:
-        if isinstance(node, ast.Call) and not node.args and not node.keywords and isinstance(node.func, ast.Attribute):
-            inner = node.func
-        elif isinstance(node, ast.Attribute) and node.attr == "data":
-            inner = node
-        else:
-            return node
-        if inner.attr not in _NEUTRAL:
-            return node
-        node = inner.value
 
 
 def _safety(file: FileModel, indexed: ast.expr, base: ast.expr) -> Safety | None:
