@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from torchfix_codemods.cli.prove import found, rewritten
+from torchfix_codemods.measured import Measured, differences, measured
 from torchfix_codemods.verify.command import Tool, execute, text_problem
+from torchfix_codemods.verify.measure import rows
 
 from .collection import EXECUTED, REWRITES, RULES, identify
 
@@ -23,10 +25,13 @@ PROMISE_NO_CHANGE = {
 
 
 @pytest.mark.parametrize("case", EXECUTED, ids=identify)
-def test_contract_holds_on_the_cpu(case):
+def test_contract_holds_on_the_cpu_and_as_documented(case):
+    """One execution serves both: `python docs/generate.py` notes what has changed."""
     verdicts = execute(case, "cpu")
     assert verdicts
     assert [(v.observation, v.before, v.after, v.breach) for v in verdicts if v.breach] == []
+    documented = measured(RULES[case.rule]) or Measured()
+    assert differences(documented.of(case.name, "cpu"), rows(case, "cpu", verdicts)) == []
 
 
 @pytest.mark.parametrize("case", REWRITES, ids=identify)
