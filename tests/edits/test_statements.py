@@ -255,6 +255,7 @@ def test_delete_two_statements_of_one_line():
         ("a()\n\n# main\nb()\nc()\n# end\n", "a()\n\nif t:\n    # main\n    b()\n    c()\n    # end\n"),
         ('a()\nb()\ns = """\nx"""\nc()', 'a()\nif t:\n    b()\n    s = """\nx"""\n    c()'),
         ("if x:\n\ty()\nb()\r\nc()\n", "if x:\n\ty()\nif t:\r\n\tb()\r\n\tc()\n"),
+        ("b()\n\n\ndef g():\n    d()\n\n    e()\n\n\nc()\n", "if t:\n    b()\n\n\n    def g():\n        d()\n\n        e()\n\n\n    c()\n"),
     ],
 )
 def test_wrap_in_if(before, after):

@@ -165,7 +165,18 @@ def _split(entries: list[Entry], first: cst.CSTNode, last: cst.CSTNode) -> tuple
 
 
 def _block(entries: Sequence[Entry], unit: str) -> cst.IndentedBlock:
-    return cst.IndentedBlock(body=[entry.current for entry in entries], indent=unit)
+    block = cst.IndentedBlock(body=[entry.current for entry in entries], indent=unit)
+    plain = block.visit(_PlainBlankLines())
+    assert isinstance(plain, cst.IndentedBlock)
+    return plain
+
+
+class _PlainBlankLines(cst.CSTTransformer):
+    """Keeps blank lines empty where their block moves to the right."""
+
+    def leave_EmptyLine(self, original_node: cst.EmptyLine, updated_node: cst.EmptyLine) -> cst.EmptyLine:  # noqa: N802  # libcst's name
+        blank = original_node.comment is None and not original_node.whitespace.value
+        return updated_node.with_changes(indent=False) if blank else updated_node
 
 
 def _edge(entries: list[Entry], node: cst.CSTNode, end: int) -> int:

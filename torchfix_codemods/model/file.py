@@ -19,6 +19,7 @@ from .index import FUNCTIONS, Index
 from .kinds import Kinds
 from .leaves import Leaves
 from .names import Names
+from .origins import Origins
 from .project import ALONE, ProjectView
 from .reads import Reads
 from .roles import Roles
@@ -101,6 +102,11 @@ class FileModel:
     def devices(self) -> Devices:
         """Which values were moved to a device."""
         return Devices(self.kinds, self.identities)
+
+    @cached_property
+    def origins(self) -> Origins:
+        """The expressions that values may come from."""
+        return Origins(self.kinds)
 
     @cached_property
     def reads(self) -> Reads:

@@ -8,15 +8,20 @@ from typing import TYPE_CHECKING
 from torchfix_codemods.edits import RemoveArgument, ReplaceExpression
 from torchfix_codemods.rule import Category, Rule, Safety
 
-from .loaders import has_no_workers, is_iterable_style, is_literal, loaders, option
+from .datasets import is_iterable_style, shares_stream
+from .loaders import has_no_workers, is_expected_to_fail, is_literal, loaders, number_of_workers, option
+from .samplers import is_sampler, may_be_none
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from torchfix_codemods.model import FileModel
     from torchfix_codemods.rule import Finding
 
-_BESIDE_BATCH_SAMPLER = ("batch_size", "shuffle", "sampler", "drop_last")
+_BESIDE_BATCH_SAMPLER = {"batch_size": (1,), "shuffle": (None, False), "sampler": (None,), "drop_last": (False,)}
+"""What may not be given beside a batch_sampler, with the values that are as good as not given."""
+_FOR_WORKERS = {"persistent_workers": (False,), "prefetch_factor": (None,), "timeout": (0, 0.0)}
+_ORDER = {"shuffle": (None, False), "sampler": (None,)}
 
 
 class DataloaderInvalidOptions(Rule):
@@ -58,43 +63,52 @@ class DataloaderInvalidOptions(Rule):
     def find(self, file: FileModel) -> Iterator[Finding]:
         """Yield calls with options that raise together."""
         for call in loaders(file):
-            yield from self._order(file, call)
+            if is_expected_to_fail(file, call):
+                continue
+            yield from self._order_of_stream(file, call) if is_iterable_style(file, call) else self._order(file, call)
             yield from self._workers(file, call)
-            given = option(call, "batch_sampler")
-            clash = [
-                name
-                for name in _BESIDE_BATCH_SAMPLER
-                if (value := option(call, name)) is not None and not is_literal(value, None, False, 1)
-            ]
-            if given is not None and not is_literal(given, None) and clash:
-                yield self.finding(file, call, f"`batch_sampler` excludes {', '.join(f'`{name}`' for name in clash)}: say which is meant")
+            yield from self._batches(file, call)
+
+    def _order_of_stream(self, file: FileModel, call: ast.Call) -> Iterator[Finding]:
+        order = [
+            value for name, value in _given(call, _ORDER) if is_literal(value, True) or (name == "sampler" and is_sampler(file, value))
+        ]
+        if order:
+            names = " and ".join(f"`{name}`" for name, value in _given(call, _ORDER) if value in order)
+            yield self._without(file, call, order, f"a stream comes in its own order: leave {names} out")
+        workers = number_of_workers(file, call) or 0
+        if workers > 1 and shares_stream(file, call):
+            message = f"each of the {workers} workers reads the whole stream: divide it by torch.utils.data.get_worker_info()"
+            yield self.finding(file, call, message)
 
     def _order(self, file: FileModel, call: ast.Call) -> Iterator[Finding]:
         shuffle, sampler = option(call, "shuffle"), option(call, "sampler")
-        if not is_literal(shuffle, True) or shuffle is None:
+        if shuffle is None or sampler is None or not is_literal(shuffle, True):
             return
-        if is_iterable_style(file, call):
-            yield self._without(file, call, [shuffle], "a stream can't be shuffled by its loader: leave `shuffle` out")
-        elif sampler is not None and not is_literal(sampler, None):
-            text = file.source.code(sampler)
-            if _is_sampler(file, sampler):
-                yield self._without(file, call, [shuffle], f"`{text}` decides about the order, and excludes `shuffle`: leave it out")
-            elif _may_be_none(file, sampler):
-                edit = ReplaceExpression(file.source.span(shuffle), f"{text} is None")
-                message = f"`shuffle=True` raises when there is a sampler: shuffle only where `{text}` is None"
-                yield self.finding(file, call, message, edit, safety=Safety.UNSAFE)
+        text = file.source.code(sampler)
+        if is_sampler(file, sampler):
+            yield self._without(file, call, [shuffle], f"`{text}` decides about the order, and excludes `shuffle`: leave it out")
+        elif may_be_none(file, sampler):
+            test = f"{text} is None" if isinstance(sampler, (ast.Name, ast.Attribute)) else _condition(file, sampler)
+            message = f"`shuffle=True` raises when there is a sampler: shuffle only where `{text}` is None"
+            edits = [ReplaceExpression(file.source.span(shuffle), test)] if test else []
+            yield self.finding(file, call, message, *edits, safety=Safety.UNSAFE)
 
     def _workers(self, file: FileModel, call: ast.Call) -> Iterator[Finding]:
-        if not has_no_workers(call):
+        useless = [(name, value) for name, value in _given(call, _FOR_WORKERS) if isinstance(value, ast.Constant)]
+        if not useless or not has_no_workers(file, call):
             return
-        persistent, prefetch = option(call, "persistent_workers"), option(call, "prefetch_factor")
-        useless: list[ast.expr] = [
-            v for v in (persistent, prefetch) if v is not None and isinstance(v, ast.Constant) and v.value not in {None, False}
-        ]
-        if useless and option(call, "num_workers") is None:
-            yield self.finding(file, call, "these options need workers, and there are none: set num_workers, or leave them out")
-        elif useless:
-            yield self._without(file, call, useless, "these options need workers, and num_workers is 0: leave them out")
+        names = " and ".join(f"`{name}`" for name, _ in useless)
+        if is_literal(option(call, "num_workers"), 0):
+            yield self._without(file, call, [v for _, v in useless], f"{names} need workers, and num_workers is 0: leave them out")
+        else:
+            yield self.finding(file, call, f"{names} need workers, and there are none: set num_workers, or leave them out")
+
+    def _batches(self, file: FileModel, call: ast.Call) -> Iterator[Finding]:
+        batches = option(call, "batch_sampler")
+        clash = [name for name, value in _given(call, _BESIDE_BATCH_SAMPLER) if isinstance(value, ast.Constant) or is_sampler(file, value)]
+        if batches is not None and clash and is_sampler(file, batches):
+            yield self.finding(file, call, f"`batch_sampler` excludes {', '.join(f'`{name}`' for name in clash)}: say which is meant")
 
     def _without(self, file: FileModel, call: ast.Call, values: list[ast.expr], message: str) -> Finding:
         span = file.source.span(call)
@@ -103,27 +117,15 @@ class DataloaderInvalidOptions(Rule):
         return self.finding(file, call, message, *(RemoveArgument(span, file.source.span(value)) for value in values))
 
 
-def _values(file: FileModel, node: ast.expr) -> list[ast.expr | None]:
-    """What a name may hold; a literal or call stands for itself."""
-    if isinstance(node, ast.IfExp):
-        return [node.body, node.orelse]
-    if not isinstance(node, ast.Name):
-        return [node]
-    values = [file.flow.definition(binding).value for binding in file.names.bindings(node)]
-    return [inner for value in values for inner in ([value.body, value.orelse] if isinstance(value, ast.IfExp) else [value])]
+def _given(call: ast.Call, options: Mapping[str, tuple[object, ...]]) -> list[tuple[str, ast.expr]]:
+    """The options that a call gives, other than by a value that stands for nothing."""
+    given = [(name, option(call, name), nothing) for name, nothing in options.items()]
+    return [(name, value) for name, value, nothing in given if value is not None and not is_literal(value, *nothing)]
 
 
-def _is_sampler(file: FileModel, node: ast.expr) -> bool:
-    values = _values(file, node)
-    return bool(values) and all(isinstance(v, ast.Call) and _makes_sampler(file, v) for v in values)
-
-
-def _makes_sampler(file: FileModel, call: ast.Call) -> bool:
-    name = file.qualified(call.func) or ast.unparse(call.func)
-    return name.rpartition(".")[2].endswith("Sampler")
-
-
-def _may_be_none(file: FileModel, node: ast.expr) -> bool:
-    values = _values(file, node)
-    made = [v for v in values if isinstance(v, ast.Call) and _makes_sampler(file, v)]
-    return isinstance(node, ast.Name) and bool(made) and len(made) + sum(is_literal(v, None) for v in values) == len(values) > len(made)
+def _condition(file: FileModel, sampler: ast.expr) -> str:
+    """When `X if test else None` is None, for a test that is a plain name."""
+    if not isinstance(sampler, ast.IfExp) or not isinstance(sampler.test, (ast.Name, ast.Attribute)):
+        return ""
+    test = file.source.code(sampler.test)
+    return f"not {test}" if is_literal(sampler.orelse, None) else test if is_literal(sampler.body, None) else ""

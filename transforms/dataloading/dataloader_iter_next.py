@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import ReplaceExpression
-from torchfix_codemods.model.flow import Form
+from torchfix_codemods.model import Kind
 from torchfix_codemods.rule import Category, Rule, Safety
 
 if TYPE_CHECKING:
@@ -52,12 +53,11 @@ class DataloaderIterNext(Rule):
     name = "dataloader-iter-next"
     category = Category.DATALOADING
     safety = Safety.SAFE
-    needles = (b"torch", b".next()", b"iter(")
+    needles = (b"torch", b".next()", b"iter")
+    pattern = re.compile(rb"[dD]ata_?[lL]oader|loader")
 
     def find(self, file: FileModel) -> Iterator[Finding]:
         """Yield calls of `next` on what `iter` gave, in files that use loaders."""
-        if b"DataLoader" not in file.source.data and b"oader" not in file.source.data:
-            return
         for call in file.methods("next"):
             receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
             if receiver is not None and not call.args and not call.keywords and _is_iterator(file, receiver):
@@ -67,15 +67,25 @@ class DataloaderIterNext(Rule):
 
 
 def _is_iterator(file: FileModel, node: ast.expr) -> bool:
-    if isinstance(node, ast.Call):
-        return file.qualified(node.func) == "builtins.iter" and len(node.args) == 1
-    if isinstance(node, ast.Name):
-        definitions = [file.flow.definition(binding) for binding in file.flow.reaching(node)]
-        if any(d.form is not Form.ASSIGNED or d.path for d in definitions):
-            return False
-        values = [d.value for d in definitions]
-    else:
-        definition = file.functions.class_of(node.value) if isinstance(node, ast.Attribute) else None
-        values = list(file.classes.values(definition, node.attr)) if definition and isinstance(node, ast.Attribute) else []
-    made = [v for v in values if not (isinstance(v, ast.Constant) and v.value is None)]
-    return bool(made) and all(isinstance(v, ast.Call) and _is_iterator(file, v) for v in made)
+    made = [value for value in file.origins.of(node) if not (isinstance(value, ast.Constant) and value.value is None)]
+    return bool(made) and all(isinstance(value, ast.Call) and _makes_iterator(file, value) for value in made)
+
+
+def _makes_iterator(file: FileModel, call: ast.Call) -> bool:
+    """`iter(x)`, `x.__iter__()`, or the call of a function of the file that returns one."""
+    name = file.qualified(call.func)
+    if name == "builtins.enumerate":
+        return True
+    if name == "builtins.iter" and len(call.args) == 1:
+        return _has_plain_iterator(file, call.args[0])
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "__iter__":
+        return file.kinds.is_kind(call.func.value, Kind.LOADER)
+    targets = file.functions.targets(call)
+    returned = [value for function in targets for value in file.functions.returns(function)]
+    return bool(returned) and all(isinstance(value, ast.Call) and file.qualified(value.func) == "builtins.iter" for value in returned)
+
+
+def _has_plain_iterator(file: FileModel, iterable: ast.expr) -> bool:
+    """Whether iterating gives an object without a `next` method; where the file has classes with one, only loaders are sure to."""
+    has_own = any(function.name == "next" for function in file.index.all(ast.FunctionDef))
+    return not has_own or file.kinds.is_kind(iterable, Kind.LOADER)

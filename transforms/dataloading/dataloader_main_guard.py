@@ -11,7 +11,8 @@ from torchfix_codemods.model.index import FUNCTIONS
 from torchfix_codemods.model.training import own_nodes
 from torchfix_codemods.rule import Category, Rule, Safety
 
-from .loaders import has_no_workers, is_open, iterations, option
+from .loaders import has_no_workers, iterations
+from .worker_code import cannot_be_sent, needed_by_workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,10 +21,8 @@ if TYPE_CHECKING:
     from torchfix_codemods.model.index import Function
     from torchfix_codemods.rule import Finding
 
-_WORKER_CODE = ("collate_fn", "worker_init_fn", "dataset")
-_DATASETS = frozenset({"torch.utils.data.Dataset", "torch.utils.data.IterableDataset"})
-_CELLS = re.compile(r"^[ \t]*(# ?%%|#{20,}\s*$)", re.MULTILINE)
-"""What separates the cells of a notebook that is kept as a script."""
+_CELLS = re.compile(rb"^[ \t]*(# ?%%|# ?In ?\[|#{20,}\s*$)", re.MULTILINE)
+"""What separates the cells of a notebook that is kept as a script: an `if` can't hold several."""
 
 
 class DataloaderMainGuard(Rule):
@@ -64,28 +63,41 @@ class DataloaderMainGuard(Rule):
     name = "dataloader-main-guard"
     category = Category.DATALOADING
     safety = Safety.UNSAFE
-    needles = (b"torch", b"DataLoader", b"num_workers")
+    needles = (b"torch", b"DataLoader")
 
     def find(self, file: FileModel) -> Iterator[Finding]:
         """Yield the first statement at top level that runs a loader with workers."""
-        if b"__name__" in file.source.data or file.source.path.endswith("__init__.py") or file.roles.in_tests:
+        if file.source.path.endswith("__init__.py") or file.roles.in_tests or _has_guard(file):
             return
-        places = [node for node, loader in iterations(file) if not is_open(loader) and not has_no_workers(loader)]
-        running = _running(file, places)
+        places = [(node, loader) for node, loader in iterations(file) if _may_have_workers(file, loader)]
+        running = _running(file, [node for node, _ in places])
         body = file.tree.body
-        start = next((i for i, s in enumerate(body) if _runs(file, s, places, running)), None)
+        start = next((i for i, s in enumerate(body) if _runs(file, s, [node for node, _ in places], running)), None)
         if start is None or _is_imported(file):
             return
         message = 'workers that are spawned run this again: put it under `if __name__ == "__main__":`'
-        if _CELLS.search(file.source.text):
+        needed = needed_by_workers(file, body[start:])
+        if _CELLS.search(file.source.data):
             yield self.finding(file, body[start], f"{message} (not changed, since it would cut the cells of this script)")
-            return
-        needed = _needed_by_workers(file, body[start:])
-        if needed:
+        elif needed:
             yield self.finding(file, body[start], f"{message}, and what workers need ({', '.join(sorted(needed))}) above")
-            return
-        span = file.source.span
-        yield self.finding(file, body[start], message, WrapInIf(span(body[start]), span(body[-1]), '__name__ == "__main__"'))
+        elif any(cannot_be_sent(file, loader) for _, loader in places):
+            yield self.finding(file, body[start], f"{message}, and give workers functions of the top level in place of lambdas")
+        else:
+            span = file.source.span
+            yield self.finding(file, body[start], message, WrapInIf(span(body[start]), span(body[-1]), '__name__ == "__main__"'))
+
+
+def _has_guard(file: FileModel) -> bool:
+    return any(isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test) for statement in file.tree.body)
+
+
+def _may_have_workers(file: FileModel, loader: ast.Call) -> bool:
+    """Whether num_workers is given, in the call or in a literal dictionary that it unpacks, and isn't sure to be 0."""
+    unpacked = [value for keyword in loader.keywords if keyword.arg is None for value in file.origins.of(keyword.value)]
+    if any("num_workers" in ast.unparse(value) for value in unpacked):
+        return not any("'num_workers': 0" in ast.unparse(value) or "num_workers=0" in ast.unparse(value) for value in unpacked)
+    return not has_no_workers(file, loader)
 
 
 def _running(file: FileModel, places: list[ast.AST]) -> set[ast.AST]:
@@ -128,26 +140,3 @@ def _imports(file: FileModel, other: str) -> bool:
     targets = {target for names in seen.imports.values() for target in names} | set(seen.stars)
     found = (file.view.project.resolve(other, target) for target in targets)
     return any(symbol is not None and symbol.path == file.view.path for symbol in found)
-
-
-def _needed_by_workers(file: FileModel, region: list[ast.stmt]) -> set[str]:
-    """Names that datasets and functions of workers read, and that only the region binds."""
-    inside = {id(node) for statement in region for node in ast.walk(statement)}
-    scope = file.index.scopes[file.tree]
-    moved = {name for name, bindings in scope.bindings.items() if all(id(binding) in inside for binding in bindings)}
-    code = [node for node in _worker_code(file) for node in ast.walk(node)]
-    read = {n.id for n in code if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and file.names.scope_of(n) is scope}
-    defined = {getattr(definition, "name", "") for definition in _worker_code(file) if id(definition) in inside}
-    return (read & moved) | (defined & moved)
-
-
-def _worker_code(file: FileModel) -> Iterator[ast.AST]:
-    """The dataset classes of a file, and the functions that loaders give to workers."""
-    for definition in file.index.all(ast.ClassDef):
-        if _DATASETS & set(file.classes.origins(definition)):
-            yield definition
-    for call in file.calls("torch.utils.data.DataLoader"):
-        for name in _WORKER_CODE[:2]:
-            given = option(call, name)
-            if isinstance(given, ast.Name):
-                yield from (b for b in file.names.bindings(given) if isinstance(b, FUNCTIONS))

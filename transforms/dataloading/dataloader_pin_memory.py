@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import AddKeyword, NeedImport
-from torchfix_codemods.model import Kind
 from torchfix_codemods.model.torch_api import LOADER
 from torchfix_codemods.rule import Category, Rule, Safety
 
-from .loaders import is_open, loader_of, option
+from .batches import collates_tensors, is_on_device, moves
+from .loaders import is_literal, is_open, is_under_framework, loaders_of, option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,8 +51,8 @@ class DataloaderPinMemory(Rule):
 
     ## Safety
     Unsafe: the same values, in other memory. Pinned only where there is a GPU, since it warns elsewhere. Kept where the
-    data is on a device already, is never moved, or is collated by a function of one's own; copies back to the CPU are
-    never made asynchronous.
+    data is on a device already, or is never moved, where `pin_memory=False` is written, and under libraries that move the
+    batches; copies back to the CPU are never made asynchronous. Reported where a collate_fn may give what can't be pinned.
 
     ## References
     https://docs.pytorch.org/docs/stable/data.html#memory-pinning
@@ -61,22 +62,31 @@ class DataloaderPinMemory(Rule):
     category = Category.DATALOADING
     safety = Safety.UNSAFE
     needles = (b"torch", b"DataLoader")
+    pattern = re.compile(rb"\.(to|cuda)\(")
 
     def find(self, file: FileModel) -> Iterator[Finding]:
         """Yield loaders whose batches a loop moves to a device."""
         for call in file.calls(LOADER):
-            loops = [loop for loop in file.index.all(ast.For) if loader_of(file, loop.iter) is call]
-            moves = [move for loop in loops for move in _moves(file, loop)]
             pinned = _is_pinned(file, call)
-            if not moves or option(call, "collate_fn") is not None or _is_on_device(file, call) or (is_open(call) and not pinned):
+            if is_literal(option(call, "pin_memory"), False) or (is_open(call) and not pinned) or is_on_device(file, call):
                 continue
-            waiting = [move for move in moves if not any(k.arg == "non_blocking" for k in move.keywords)]
-            edits: list[Edit] = [AddKeyword(file.source.span(move), "non_blocking", "True") for move in waiting]
-            if not pinned:
-                edits = [*_pinning(file, call), *edits]
-            if edits and not (pinned and not waiting):
-                what = "copy without waiting" if pinned else "pin the memory where there is a GPU, and copy without waiting"
-                yield self.finding(file, call, f"its batches are copied to a device: {what}", *edits)
+            moved = [move for loop in file.index.all(ast.For) if call in loaders_of(file, loop.iter) for move in moves(file, loop)]
+            if moved and not is_under_framework(file, call) and not file.roles.in_tests:
+                yield from self._finding(file, call, moved, pinned)
+
+    def _finding(self, file: FileModel, call: ast.Call, moved: list[ast.Call], pinned: bool) -> Iterator[Finding]:
+        waiting = [move for move in moved if not any(keyword.arg == "non_blocking" for keyword in move.keywords)]
+        if pinned and not waiting:
+            return
+        what = "copy without waiting" if pinned else "pin the memory where there is a GPU, and copy without waiting"
+        message = f"its batches are copied to a device: {what}"
+        edits = [] if pinned else _pinning(file, call)
+        if collates_tensors(file, call) and (pinned or edits):
+            yield self.finding(
+                file, call, message, *edits, *(AddKeyword(file.source.span(move), "non_blocking", "True") for move in waiting)
+            )
+        elif not pinned:
+            yield self.finding(file, call, f"{message}, if what collate_fn gives can be pinned")
 
 
 def _pinning(file: FileModel, call: ast.Call) -> list[Edit]:
@@ -87,39 +97,11 @@ def _pinning(file: FileModel, call: ast.Call) -> list[Edit]:
     return [AddKeyword(file.source.span(call), "pin_memory", f"{available}()"), *needed]
 
 
-def _moves(file: FileModel, loop: ast.For) -> Iterator[ast.Call]:
-    """Moves of the loop's own batch to a device that isn't the CPU by name."""
-    targets = {n for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
-    for node in (n for statement in loop.body for n in ast.walk(statement)):
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not isinstance(node.func.value, ast.Name):
-            continue
-        if node.func.attr in {"to", "cuda"} and targets & set(file.flow.reaching(node.func.value)) and _is_to_device(file, node):
-            yield node
-
-
-def _is_to_device(file: FileModel, move: ast.Call) -> bool:
-    if isinstance(move.func, ast.Attribute) and move.func.attr == "cuda":
-        return not move.args
-    if len(move.args) != 1:
-        return False
-    fact, text = file.fact(move.args[0]), file.source.code(move.args[0])
-    is_device = (fact is not None and fact.kind is Kind.DEVICE) or "dev" in text.lower() or "cuda" in text
-    return is_device and "cpu" not in text
-
-
 def _is_pinned(file: FileModel, call: ast.Call) -> bool:
-    """`pin_memory` in the call, or in the literal dictionary that it unpacks."""
+    """`pin_memory` in the call, or in the dictionary that it unpacks."""
     if option(call, "pin_memory") is not None:
         return True
-    unpacked = [k.value for k in call.keywords if k.arg is None and isinstance(k.value, ast.Name)]
-    values = [file.flow.definition(b).value for name in unpacked for b in file.names.bindings(name)]
-    return any(value is not None and "pin_memory" in ast.unparse(value) for value in values)
-
-
-def _is_on_device(file: FileModel, call: ast.Call) -> bool:
-    """Whether the dataset may hold tensors of a device already."""
-    dataset = option(call, "dataset")
-    values: list[ast.expr | None] = [dataset]
-    if isinstance(dataset, ast.Name):
-        values += [file.flow.definition(binding).value for binding in file.flow.reaching(dataset)]
-    return any(word in ast.unparse(value) for value in values if value is not None for word in ("device", ".cuda(", ".to("))
+    names = [k.value for k in call.keywords if k.arg is None and isinstance(k.value, ast.Name)]
+    written = [file.flow.definition(binding).value for name in names for binding in file.names.bindings(name)]
+    updates = [update for update in file.methods("update") for name in names if ast.unparse(update.func) == f"{name.id}.update"]
+    return any("pin_memory" in ast.unparse(value) for value in [*written, *updates] if value is not None)

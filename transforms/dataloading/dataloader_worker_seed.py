@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import NeedImport, ReplaceExpression
-from torchfix_codemods.model.index import FUNCTIONS
 from torchfix_codemods.rule import Category, Rule, Safety
 
-from .loaders import option
+from .generators import copied_generators
+from .worker_functions import Seed, worker_functions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
     from torchfix_codemods.model import FileModel
     from torchfix_codemods.rule import Finding
 
-_LOADER = "torch.utils.data.DataLoader"
-_GENERATORS = frozenset({"numpy.random.default_rng", "numpy.random.RandomState", "random.Random", "torch.Generator"})
-_SEEDED = ("initial_seed", "worker_info", ".seed", "base_seed")
+    from .worker_functions import WorkerFunction
+
+_SEEDERS = frozenset({"numpy.random.seed", "random.seed"})
+_BITS = "% 2**32"
 
 
 class DataloaderWorkerSeed(Rule):
@@ -71,56 +73,33 @@ class DataloaderWorkerSeed(Rule):
     category = Category.DATALOADING
     safety = Safety.SAFE
     needles = (b"torch",)
+    pattern = re.compile(rb"worker_init_fn|default_rng|RandomState|Random\(|Generator\(")
 
     def find(self, file: FileModel) -> Iterator[Finding]:
-        """Yield seeds of numpy in worker functions, and generators that datasets keep."""
-        for function in dict.fromkeys(_worker_functions(file)):
-            for node in ast.walk(function):
-                if isinstance(node, ast.Call) and file.qualified(node.func) == "numpy.random.seed" and len(node.args) == 1:
-                    yield from self._seed(file, node, node.args[0])
-        for definition in file.index.all(ast.ClassDef):
-            if "torch.utils.data.Dataset" in set(file.classes.origins(definition)):
-                yield from self._generator(file, definition)
+        """Yield seeds of numpy and Python in worker functions, and generators that datasets keep."""
+        for worker in worker_functions(file):
+            for call in worker.calls(file, _SEEDERS):
+                given = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg in {"seed", "a"})]
+                if len(given) == 1:
+                    yield from self._seed(file, call, given[0], worker)
+        for made, name in copied_generators(file).items():
+            message = f"each worker gets a copy of `{name}`, and draws the same numbers: make it in the worker, by worker_init_fn"
+            yield self.finding(file, made, message)
 
-    def _seed(self, file: FileModel, call: ast.Call, seed: ast.expr) -> Iterator[Finding]:
-        name = file.spelling("torch.initial_seed", call)
-        if isinstance(seed, ast.Call) and file.qualified(seed.func) == "torch.initial_seed":
-            edit = ReplaceExpression(file.source.span(seed), f"{file.source.code(seed)} % 2**32")
-            yield self.finding(file, call, "numpy takes a seed of 32 bits: take the remainder, `% 2**32`", edit)
-        elif name is not None and not _depends_on_torch(file, seed):
-            edits: list[Edit] = [
-                ReplaceExpression(file.source.span(seed), f"{name}() % 2**32"),
-                *([NeedImport("torch")] if file.lacks_torch(call) else []),
-            ]
+    def _seed(self, file: FileModel, call: ast.Call, seed: ast.expr, worker: WorkerFunction) -> Iterator[Finding]:
+        kind, code = worker.seed(file, seed), file.source.code(seed)
+        if kind is Seed.LONG and file.qualified(call.func) == "numpy.random.seed":
+            edit = ReplaceExpression(file.source.span(seed), f"({code}) {_BITS}" if isinstance(seed, ast.BinOp) else f"{code} {_BITS}")
+            yield self.finding(file, call, f"numpy takes a seed of 32 bits: take the remainder, `{_BITS}`", edit)
+        elif kind is Seed.FIXED and not worker.only_for_evaluation(file):
             message = "every worker (or epoch) draws the same numbers: seed with torch's own, which differs for each"
-            yield self.finding(file, call, message, *edits, safety=Safety.UNSAFE)
+            yield self.finding(file, call, message, *self._torch_seed(file, seed, worker), safety=Safety.UNSAFE)
 
-    def _generator(self, file: FileModel, definition: ast.ClassDef) -> Iterator[Finding]:
-        init, getter = (file.classes.method(definition, name) for name in ("__init__", "__getitem__"))
-        read = {n.attr for n in ast.walk(getter) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load)} if getter else set()
-        for node in ast.walk(init) if init else ():
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and file.qualified(node.value.func) in _GENERATORS:
-                target = node.targets[0]
-                if isinstance(target, ast.Attribute) and target.attr in read:
-                    message = f"each worker gets a copy of `self.{target.attr}`, and draws the same numbers: make it in the worker, by worker_init_fn"
-                    yield self.finding(file, node, message)
-
-
-def _worker_functions(file: FileModel) -> Iterator[ast.AST]:
-    """What is given to a DataLoader as worker_init_fn: a function of the file, or a lambda."""
-    for call in file.calls(_LOADER):
-        given = option(call, "worker_init_fn")
-        if isinstance(given, ast.Lambda):
-            yield given
-        elif isinstance(given, ast.Name):
-            yield from (b for b in file.names.bindings(given) if isinstance(b, FUNCTIONS))
-
-
-def _depends_on_torch(file: FileModel, seed: ast.expr) -> bool:
-    """Whether a seed comes from torch, or is left to the system (None)."""
-    text = ast.unparse(seed)
-    for node in ast.walk(seed):
-        if isinstance(node, ast.Name):
-            values = [file.flow.definition(binding).value for binding in file.names.bindings(node)]
-            text += " ".join(ast.unparse(value) for value in values if value is not None)
-    return text == "None" or any(word in text for word in _SEEDED)
+    def _torch_seed(self, file: FileModel, seed: ast.expr, worker: WorkerFunction) -> Iterator[Edit]:
+        """The edits that take torch's seed; none where the function also serves elsewhere, or seeds torch itself."""
+        name = file.spelling("torch.initial_seed", seed)
+        if name is None or worker.is_called_elsewhere(file) or worker.seeds_torch(file):
+            return
+        yield ReplaceExpression(file.source.span(seed), f"{name}() {_BITS}")
+        if file.lacks_torch(seed):
+            yield NeedImport("torch")

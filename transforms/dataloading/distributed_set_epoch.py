@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import InsertBefore
+from torchfix_codemods.model.training import own_nodes
 from torchfix_codemods.rule import Category, Rule, Safety
 
-from .loaders import is_literal, loaders, option
+from .distributed import DistributedLoader, distributed_loaders
+from .loaders import is_builtin, is_under_framework
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torchfix_codemods.model import FileModel
+    from torchfix_codemods.model.flow import Loop
     from torchfix_codemods.rule import Finding
 
-_SAMPLERS = frozenset({"torch.utils.data.distributed.DistributedSampler", "torch.utils.data.DistributedSampler"})
-_FRAMEWORKS = ("lightning", "pytorch_lightning", "accelerate", "ignite", "transformers", "composer")
+_RANGES = frozenset({"tqdm.trange", "tqdm.auto.trange"})
+_DEPTH = 2
+"""Functions of the file into which the body of an epoch loop is followed."""
 
 
 class DistributedSetEpoch(Rule):
@@ -55,8 +60,9 @@ class DistributedSetEpoch(Rule):
     ```
 
     ## Safety
-    Unsafe: the order changes from epoch to epoch, as intended. Kept for `shuffle=False`, for samplers that are told
-    anywhere in the file, and under libraries that tell them (accelerate, Lightning). Reported where the epoch has no name.
+    Unsafe: the order changes from epoch to epoch, as intended. Kept for `shuffle=False` and for loaders of evaluation, where
+    a sampler is told anywhere in the file, and under libraries that tell them (accelerate, Lightning). Reported where the
+    epoch has no name, and for `while` loops.
 
     ## References
     https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler
@@ -65,54 +71,69 @@ class DistributedSetEpoch(Rule):
     name = "distributed-set-epoch"
     category = Category.DATALOADING
     safety = Safety.UNSAFE
-    needles = (b"torch", b"DistributedSampler", b"for ")
+    needles = (b"torch", b"DistributedSampler")
+    pattern = re.compile(rb"\b(for|while) ")
 
     def find(self, file: FileModel) -> Iterator[Finding]:
         """Yield epoch loops over a loader whose sampler isn't told the epoch."""
-        if b"set_epoch" in file.source.data or any(file.names.imports(name) for name in _FRAMEWORKS):
+        if b"set_epoch" in file.source.data or file.roles.in_tests:
             return
-        for call in loaders(file):
-            sampler, statement = option(call, "sampler"), file.flow.statement(call)
-            target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-            if not isinstance(sampler, ast.Name) or not isinstance(target, ast.Name) or not _is_distributed(file, sampler):
-                continue
-            for loop in file.index.all(ast.For):
-                if _is_epoch_loop(file, loop, target, sampler):
-                    yield self._finding(file, loop, sampler)
+        for loader in distributed_loaders(file):
+            for loop in file.loops:
+                if not _makes(file, loop, loader) and _is_outermost(file, loop) and not is_under_framework(file, loader.call):
+                    read = _read_in(file, loop.body, loader.call, _DEPTH)
+                    if read is not None:
+                        yield self._finding(file, loop, read, loader)
 
-    def _finding(self, file: FileModel, loop: ast.For, sampler: ast.Name) -> Finding:
-        message = f"`{sampler.id}` gives the same order in every epoch: tell it the epoch"
-        if not isinstance(loop.target, ast.Name) or loop.target.id.startswith("_"):
-            return self.finding(file, loop.iter, f"{message} (name the loop variable, and call set_epoch with it)")
-        code = f"{sampler.id}.set_epoch({loop.target.id})"
-        if _may_be_none(file, sampler):
-            code = f"if {sampler.id} is not None:\n    {code}"
-        return self.finding(file, loop.iter, message, InsertBefore(file.source.span(loop.body[0]), code))
-
-
-def _values(file: FileModel, name: ast.Name) -> list[ast.expr]:
-    values = [file.flow.definition(binding).value for binding in file.names.bindings(name)]
-    flat = [inner for value in values for inner in ((value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,))]
-    return [value for value in flat if value is not None]
+    def _finding(self, file: FileModel, loop: Loop, read: ast.expr, loader: DistributedLoader) -> Finding:
+        sampler = loader.sampler_at(file, loop, read)
+        place = loop.test if isinstance(loop, ast.While) else loop.iter
+        message = f"`{sampler or 'the sampler'}` gives the same order in every epoch: tell it the epoch"
+        guard = loader.guard(file, sampler) if sampler else None
+        if isinstance(loop, ast.While) or not isinstance(loop.target, ast.Name) or loop.target.id.startswith("_") or guard is None:
+            return self.finding(file, place, f"{message} (name the number of the epoch, and call set_epoch with it)")
+        code = f"{sampler}.set_epoch({loop.target.id})"
+        edit = InsertBefore(file.source.span(loop.body[0]), f"if {guard}:\n    {code}" if guard else code)
+        return self.finding(file, place, message, edit)
 
 
-def _is_distributed(file: FileModel, name: ast.Name) -> bool:
-    values = _values(file, name)
-    made = [v for v in values if isinstance(v, ast.Call) and file.qualified(v.func) in _SAMPLERS]
-    rest = [v for v in values if v not in made]
-    shuffles = all(not any(k.arg == "shuffle" and not is_literal(k.value, True) for k in call.keywords) for call in made)
-    return bool(made) and shuffles and all(is_literal(v, None) for v in rest) and all(len(call.args) <= 1 + 2 for call in made)
+def _makes(file: FileModel, loop: Loop, loader: DistributedLoader) -> bool:
+    """Whether the loader is made in the loop, anew in each round."""
+    return loop in file.flow.loops(loader.call)
 
 
-def _may_be_none(file: FileModel, name: ast.Name) -> bool:
-    return any(is_literal(value, None) for value in _values(file, name))
+def _is_outermost(file: FileModel, loop: Loop) -> bool:
+    """Whether a loop counts, and stands in no other that does."""
+    return _counts(file, loop) and not any(_counts(file, outer) for outer in file.flow.loops(loop))
 
 
-def _is_epoch_loop(file: FileModel, loop: ast.For, loader: ast.Name, sampler: ast.Name) -> bool:
-    """A loop over `range(…)` in whose body the loader is used, and both names are visible."""
-    over_range = isinstance(loop.iter, ast.Call) and file.qualified(loop.iter.func) == "builtins.range"
-    if not over_range or file.names.scope_of(sampler) is not file.names.visible(sampler.id, loop):
+def _counts(file: FileModel, loop: Loop) -> bool:
+    if isinstance(loop, ast.While):
+        return True
+    values = loop.iter
+    if isinstance(values, ast.Call) and ast.unparse(values.func).endswith("tqdm") and values.args:
+        values = values.args[0]
+    if not isinstance(values, ast.Call):
         return False
-    reads = [n for statement in loop.body for n in ast.walk(statement) if isinstance(n, ast.Name) and n.id == loader.id]
-    outermost = not any(isinstance(other, ast.For) and "range" in ast.unparse(other.iter) for other in file.flow.loops(loop))
-    return outermost and any(loader in file.names.bindings(read) and isinstance(read.ctx, ast.Load) for read in reads)
+    return is_builtin(file, values.func, frozenset({"range"})) or file.qualified(values.func) in _RANGES
+
+
+def _read_in(file: FileModel, body: list[ast.stmt], loader: ast.Call, depth: int) -> ast.expr | None:
+    """Where code runs over a loader, or gives it to a function that may; functions of the file are followed."""
+    for node in (inner for statement in body for inner in own_nodes(statement)):
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load) and not _only_asks(file, node):
+            fact = file.fact(node)
+            if fact is not None and fact.proven and fact.call is loader:
+                return node
+        if isinstance(node, ast.Call) and depth:
+            found = (_read_in(file, function.body, loader, depth - 1) for function in file.functions.targets(node))
+            read = next((read for read in found if read is not None), None)
+            if read is not None:
+                return read
+    return None
+
+
+def _only_asks(file: FileModel, node: ast.expr) -> bool:
+    """`len(loader)` and `loader.dataset` run over nothing."""
+    parent = file.parent(node)
+    return isinstance(parent, ast.Attribute) or (isinstance(parent, ast.Call) and file.qualified(parent.func) == "builtins.len")
