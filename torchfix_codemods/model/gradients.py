@@ -13,6 +13,8 @@ from .index import FUNCTIONS
 from .written import written_into
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .facts import Origin
     from .index import Function
     from .kinds import Kinds
@@ -76,7 +78,7 @@ class Gradients:
         return modes.pop() if len(modes) == 1 else Recording.ON
 
     def _of_module(self) -> Recording:
-        for statement in self._kinds.index.module.body:
+        for statement in _run_at_import(self._kinds.index.module.body):
             if isinstance(statement, ast.Expr) and self._mode(statement.value, effective=True) is Recording.OFF:
                 return Recording.OFF
         return Recording.ON
@@ -259,6 +261,15 @@ class Gradients:
         if func.attr == "requires_grad_":
             return not call.args or None
         return _any([self.tracked(func.value), *(self.tracked(a) for a in call.args if self._kinds.is_tensor(a))])
+
+
+def _run_at_import(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements at top level that run whatever happens, those of a `try` included."""
+    for statement in body:
+        if isinstance(statement, (ast.Try, ast.With)):
+            yield from _run_at_import(statement.body)
+        else:
+            yield statement
 
 
 def _holds(item: ast.withitem, node: ast.AST) -> bool:

@@ -70,13 +70,19 @@ class TensorToNumpy(Rule):
             if not calls or _is_unusual(file, call):
                 continue
             chain = "".join(f".{name}()" for name in calls)
-            text = file.source.code(value)
+            text = _with_parentheses(file, value)
             if "detach" in calls and _may_come_back(file, call):
                 message = f"numpy cuts `{text}` out of the graph that this function differentiates; compute with torch functions instead"
                 yield self.finding(file, call, message)
                 continue
             span = file.source.span(value)
             yield self.finding(file, call, f"numpy needs a CPU tensor without gradient: `{text}{chain}`", ChangeTail(span, span, calls))
+
+
+def _with_parentheses(file: FileModel, value: ast.expr) -> str:
+    """A value as it stands before a dot."""
+    text = file.source.code(value)
+    return text if isinstance(value, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)) else f"({text})"
 
 
 def _conversions(file: FileModel) -> Iterator[tuple[ast.Call, ast.expr]]:

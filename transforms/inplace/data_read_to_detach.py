@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torchfix_codemods.rule import Finding
 
 _NEVER_TENSORS = frozenset("args cfg config opt hp hps self dataset ds loader batch resp response request store graph adj ps".split())
+_METADATA = frozenset("shape size dim ndim numel nelement dtype device is_cuda".split())
 
 
 class DataReadToDetach(Rule):
@@ -65,7 +66,10 @@ class DataReadToDetach(Rule):
                 continue
             use = file.reads.use(node)
             text = file.source.code(node.value)
-            if use is Use.READ:
+            if _is_of_shape(file, node):
+                edit = ChangeTail(file.source.span(node), file.source.span(node.value))
+                yield self.finding(file, node, f"ask `{text}` itself: its data has the same shape, type and device", edit)
+            elif use is Use.READ:
                 edit = ChangeTail(file.source.span(node), file.source.span(node.value), ("detach",))
                 yield self.finding(file, node, f"use `{text}.detach()`: the same values, and autograd notices a write", edit)
             elif use is Use.ESCAPES:
@@ -73,6 +77,12 @@ class DataReadToDetach(Rule):
             elif _is_kept_in_name(file, node):
                 message = f"`{text}.data` is written through later, which autograd doesn't notice; work on `{text}.detach().clone()`"
                 yield self.finding(file, node, message)
+
+
+def _is_of_shape(file: FileModel, node: ast.Attribute) -> bool:
+    """Whether nothing but the shape, type or device is asked for: `x.data.size(0)`."""
+    parent = file.parent(node)
+    return isinstance(parent, ast.Attribute) and parent.attr in _METADATA
 
 
 def _is_tensor(file: FileModel, node: ast.expr) -> bool:
