@@ -11,7 +11,7 @@ from torchfix_codemods.model import Kind
 from torchfix_codemods.rule import Category, Rule, Safety
 
 from .kept_state import Kept, kept_states
-from .kept_use import Use, UseKind, changes_before, is_conditional, uses_of
+from .kept_use import Use, UseKind, changes_before, is_conditional, is_written_through, uses_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,7 +80,7 @@ class BestStateAlias(Rule):
         for kept in kept_states(file):
             fact = file.fact(kept.owner)
             proven = fact is not None and fact.proven and fact.kind in _STATEFUL
-            if not proven and not _is_called_best(kept):
+            if (not proven and not _is_called_best(kept)) or is_written_through(file, kept):
                 continue
             uses = [use for use in uses_of(file, kept) if changes_before(file, kept, use)]
             if uses or (not proven and _is_restored_elsewhere(file, kept)):
@@ -88,10 +88,11 @@ class BestStateAlias(Rule):
                 yield self._finding(file, kept, certain=certain)
 
     def _finding(self, file: FileModel, kept: Kept, *, certain: bool) -> Finding:
-        message = f"`{file.source.code(kept.place)}` changes with `{file.source.code(kept.owner)}`: keep a deep copy of its state"
+        message = f"`{file.source.code(kept.place)}` changes with `{file.source.code(kept.owner)}`: "
         name = _deepcopy(file, kept.value) if certain else None
         if name is None:
-            return self.finding(file, kept.value, message)
+            return self.finding(file, kept.value, f"{message}if its state at this point is meant, keep a deep copy of it")
+        message += "keep a deep copy of its state"
         edits: list[Edit] = [ReplaceExpression(file.source.span(kept.value), f"{name}({file.source.code(kept.state)})")]
         edits += [NeedImport("copy")] if file.names.visible("copy", kept.value) is None and name == _NEW else []
         return self.finding(file, kept.value, message, *edits)

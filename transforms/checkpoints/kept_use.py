@@ -53,12 +53,34 @@ def _reads(file: FileModel, kept: Kept) -> Iterator[ast.expr]:
     text, inner = ast.unparse(holder), ast.unparse(place)
     for node in file.kinds.reads(holder.id) if isinstance(holder, ast.Name) else _attributes(file, holder, text):
         part = file.parent(node)
-        if isinstance(holder, ast.Name) and file.names.scope_of(holder) is not file.names.scope_of(node):  # type: ignore[arg-type]  # names
+        if not _may_hold(file, kept, holder, node):
             continue
         if not isinstance(part, ast.Subscript) or kept.appended:
             yield node
         elif isinstance(part.ctx, ast.Load) and (ast.unparse(part) == inner or _key(part) == kept.key):
             yield part
+
+
+def is_written_through(file: FileModel, kept: Kept) -> bool:
+    """Whether values are written into the state: it is then a way to change the model, and meant to be live."""
+    holder = kept.place
+    if not isinstance(holder, ast.Name) or kept.appended:
+        return False
+    for read in file.kinds.reads(holder.id):
+        part = file.parent(read)
+        method = file.parent(part) if isinstance(part, ast.Subscript) and part.value is read else None
+        if isinstance(part, ast.Subscript) and isinstance(method, ast.Attribute) and method.attr.endswith("_"):
+            return True
+    return False
+
+
+def _may_hold(file: FileModel, kept: Kept, holder: ast.expr, node: ast.expr) -> bool:
+    """Whether a read of a name may see this very assignment."""
+    if not isinstance(holder, ast.Name) or not isinstance(node, ast.Name):
+        return True
+    if holder is not kept.place or kept.appended:
+        return file.names.scope_of(holder) is file.names.scope_of(node)
+    return holder in file.flow.reaching(node)
 
 
 def _attributes(file: FileModel, holder: ast.expr, text: str) -> list[ast.Attribute]:
@@ -92,9 +114,9 @@ def changes_before(file: FileModel, kept: Kept, use: Use) -> bool:
     """Whether the model may have been trained between the assignment and the use."""
     function = file.flow.function(kept.value)
     if file.flow.function(use.node) is not function:
-        return _changes_in_loops(file, kept, _loops(file, kept))
+        return _changes_in_loops(file, kept, _of_one_model(file, kept, _loops_of_callers(file, kept.value)))
     start, end = kept.value.lineno, use.node.lineno
-    around, using = _loops(file, kept), file.flow.loops(use.node)
+    around, using = _of_one_model(file, kept, file.flow.loops(kept.value)), file.flow.loops(use.node)
     outside = [loop for loop in around if loop not in using]
     if _changes_in_loops(file, kept, outside):
         return True
@@ -110,7 +132,7 @@ def changes_before(file: FileModel, kept: Kept, use: Use) -> bool:
     return any(_holds(loop, event) and not end < event.node.lineno < start for loop in shared for event in events)
 
 
-def _loops(file: FileModel, kept: Kept) -> list[Loop]:
+def _of_one_model(file: FileModel, kept: Kept, loops: list[Loop]) -> list[Loop]:
     """The loops that keep the state of one and the same model, round after round."""
     root = kept.owner
     while isinstance(root, (ast.Attribute, ast.Subscript)):
@@ -119,7 +141,7 @@ def _loops(file: FileModel, kept: Kept) -> list[Loop]:
     names = [n for n in file.index.all(ast.Name) if isinstance(n.ctx, ast.Store) and isinstance(root, ast.Name) and n.id == root.id]
     stored = [n for n in file.index.all(ast.Attribute) if isinstance(n.ctx, ast.Store) and ast.unparse(n) == text]
     made = {id(loop) for binding in [*names, *stored] for loop in [*file.flow.loops(binding), file.parent(binding)]}
-    return [loop for loop in _loops_of_callers(file, kept.value) if id(loop) not in made]
+    return [loop for loop in loops if id(loop) not in made]
 
 
 def _loops_of_callers(file: FileModel, node: ast.expr) -> list[Loop]:
