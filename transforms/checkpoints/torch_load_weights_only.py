@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _OPTIONS = "save plain values and state dicts, or pass weights_only=False if you trust the file"
 _PLAIN = {Kind.STATE_DICT, Kind.NUMBER, Kind.TEXT}
 _DOUBTFUL = re.compile(
-    r"arg(s|uments)?$|^opts?$|options|cfg|conf(ig)?$|h(yper_?)?param|hist|vocab|rng|random|criterion|tokenizer", re.IGNORECASE
+    r"arg(s|uments)?$|^opts?$|options|cfg|conf(ig)?$|h(yper_?)?param|vocab|criterion|tokenizer|(numpy|np)_", re.IGNORECASE
 )
 
 
@@ -85,10 +85,10 @@ class TorchLoadWeightsOnly(Rule):
         pure = bool(saves) and all(_is_plain(save) for save in saves)
         if use_of(file, call) is Use.DIRECT:
             return
-        key = None if pure else _doubtful_key(file, call)
-        if key is not None:
+        doubt = "" if pure else _doubt(site, saves)
+        if doubt:
             if given is None:
-                yield self.finding(file, call, f"if `{key}` holds an object of a class, it doesn't load since torch 2.6: {_OPTIONS}")
+                yield self.finding(file, call, f"if {doubt} an object of a class, it doesn't load since torch 2.6: {_OPTIONS}")
             return
         span = file.source.span(call)
         edit = AddKeyword(span, "weights_only", "True") if given is None else ReplaceExpression(file.source.span(given), "True")
@@ -122,6 +122,18 @@ def _is_plain(save: Site) -> bool:
     """Whether nothing but states, tensors, numbers and texts is saved."""
     held = [save.file.fact(value) for _, value in entries(save.file, save.call)]
     return bool(held) and all(fact is not None and fact.proven and (fact.is_tensor or fact.kind in _PLAIN) for fact in held)
+
+
+def _doubt(load: Site, saves: list[Site]) -> str:
+    """What makes it uncertain that nothing but weights is loaded; empty when nothing does."""
+    file, call = load
+    key = _doubtful_key(file, call)
+    if key is not None:
+        return f"`{key}` holds"
+    parent = file.parent(call)
+    is_state = isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute) and parent.func.attr == "load_state_dict"
+    unpaired = () if saves or is_state else own_sites(file, "torch.save")
+    return "this checkpoint, like one that is saved here, holds" if any(_is_rejected(save) for save in unpaired) else ""
 
 
 def _doubtful_key(file: FileModel, node: ast.expr) -> str | None:
