@@ -20,7 +20,6 @@ PROMISE_NO_CHANGE = {
     "unwrap-variable",
     "dataloader-pin-memory",
     "set-to-none-default",
-    "torch-load-weights-only",
 }
 
 

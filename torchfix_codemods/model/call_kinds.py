@@ -162,7 +162,8 @@ def _method(kinds: Kinds, call: ast.Call, func: ast.Attribute) -> Fact | None:
     if owner is None:
         return _likely_tensor_method(call, func.attr)
     if owner is UNDECIDED:
-        return UNDECIDED if func.attr in api.KEEPS_SCALAR else None
+        # A model that is replaced by the result of its own load is still told by how it was made.
+        return UNDECIDED if func.attr in api.KEEPS_SCALAR or func.attr == "load_state_dict" else None
     if owner.is_tensor:
         fact = _tensor_method(kinds, call, owner, func.attr)
         return fact if fact is None or owner.proven else fact.likely()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import NeedImport, ReplaceExpression
-from torchfix_codemods.model import Happening, Kind
-from torchfix_codemods.model.index import FUNCTIONS
+from torchfix_codemods.model import Kind
 from torchfix_codemods.rule import Category, Rule, Safety
+
+from .kept_state import Kept, kept_states
+from .kept_use import Use, UseKind, changes_before, is_conditional, is_written_through, uses_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +20,9 @@ if TYPE_CHECKING:
     from torchfix_codemods.model import FileModel
     from torchfix_codemods.rule import Finding
 
-_CHANGES = {Happening.STEP, Happening.BACKWARD}
+_NEW = "copy.deepcopy"
+_STATEFUL = {Kind.MODULE, Kind.OPTIMIZER}
+_INTENT = re.compile(r"best|init|orig|snapshot|backup|start|before|prev|old|saved|copy|history", re.IGNORECASE)
 
 
 class BestStateAlias(Rule):
@@ -58,7 +63,8 @@ class BestStateAlias(Rule):
 
     ## Safety
     Unsafe: another state is restored, which is the intent, and the copy takes memory. Only where the state is used after
-    the model may have changed; one that is saved or loaded at once is kept.
+    the model may have changed; one that is saved or loaded at once is kept. Reported where the live state may be meant
+    (one that is taken before the training and saved after it), and where only the name says that it is the best.
 
     ## References
     https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html
@@ -70,83 +76,57 @@ class BestStateAlias(Rule):
     needles = (b"torch", b"state_dict()")
 
     def find(self, file: FileModel) -> Iterator[Finding]:
-        """Yield assignments of a live state dict that is used after more training."""
-        for assignment in file.index.all(ast.Assign):
-            target = assignment.targets[0]
-            state = _state(file, assignment.value)
-            if state is None or len(assignment.targets) != 1 or not isinstance(target, (ast.Name, ast.Attribute)):
+        """Yield live states that are kept, and used after more training."""
+        for kept in kept_states(file):
+            fact = file.fact(kept.owner)
+            proven = fact is not None and fact.proven and fact.kind in _STATEFUL
+            if (not proven and not _is_called_best(kept)) or is_written_through(file, kept):
                 continue
-            if _is_used_after_change(file, assignment, target, state):
-                deepcopy, needed = _deepcopy(file)
-                edit = ReplaceExpression(file.source.span(assignment.value), f"{deepcopy}({file.source.code(state)})")
-                message = f"`{file.source.code(target)}` changes with the model: keep a deep copy"
-                yield self.finding(file, assignment.value, message, edit, *needed)
+            uses = [use for use in uses_of(file, kept) if changes_before(file, kept, use)]
+            if uses or (not proven and _is_restored_elsewhere(file, kept)):
+                certain = proven and any(_is_meant_as_copy(file, kept, use) for use in uses)
+                yield self._finding(file, kept, certain=certain)
+
+    def _finding(self, file: FileModel, kept: Kept, *, certain: bool) -> Finding:
+        message = f"`{file.source.code(kept.place)}` changes with `{file.source.code(kept.owner)}`: "
+        name = _deepcopy(file, kept.value) if certain else None
+        if name is None:
+            return self.finding(file, kept.value, f"{message}if its state at this point is meant, keep a deep copy of it")
+        message += "keep a deep copy of its state"
+        edits: list[Edit] = [ReplaceExpression(file.source.span(kept.value), f"{name}({file.source.code(kept.state)})")]
+        edits += [NeedImport("copy")] if file.names.visible("copy", kept.value) is None and name == _NEW else []
+        return self.finding(file, kept.value, message, *edits)
 
 
-def _state(file: FileModel, value: ast.expr) -> ast.Call | None:
-    """The `state_dict()` call of a module, through `dict(…)`, `OrderedDict(…)` and `.copy()`."""
-    if not isinstance(value, ast.Call):
-        return None
-    if file.qualified(value.func) in {"builtins.dict", "collections.OrderedDict"} and len(value.args) == 1:
-        return _state(file, value.args[0])
-    if isinstance(value.func, ast.Attribute) and value.func.attr == "copy" and not value.args and not file.qualified(value.func):
-        return _state(file, value.func.value)
-    if isinstance(value.func, ast.Attribute) and value.func.attr == "state_dict" and not value.args and not value.keywords:
-        fact = file.fact(value.func.value)
-        return value if fact is not None and fact.proven and fact.kind is Kind.MODULE else None
-    return None
+def _is_called_best(kept: Kept) -> bool:
+    return "best" in ast.unparse(kept.place).lower()
 
 
-def _is_used_after_change(file: FileModel, assignment: ast.Assign, target: ast.expr, state: ast.Call) -> bool:
-    function = file.flow.function(assignment)
-    body = function.body if isinstance(function, FUNCTIONS) else file.tree.body
-    text = ast.unparse(target)
-    uses = [n for s in body for n in ast.walk(s) if isinstance(n, type(target)) and _is_read(n) and ast.unparse(n) == text]
-    kept = [use for use in uses if _keeps(file, use)]
-    loops = file.flow.loops(assignment)
-    events = [e for e in file.training.events(body) if e.happening in _CHANGES]
-    for use in kept:
-        outside = [loop for loop in loops if loop not in file.flow.loops(use)]
-        if any(any(node is e.node for node in ast.walk(loop)) for loop in outside for e in events):
-            return True
-        between = [e for e in events if assignment.lineno < e.node.lineno < use.lineno]
-        if between or _is_written_between(file, assignment, use, state):
-            return True
-    return False
+def _is_restored_elsewhere(file: FileModel, kept: Kept) -> bool:
+    """Early stopping in a class of its own: kept by one method, and loaded outside it."""
+    function = file.flow.function(kept.value)
+    elsewhere = [use for use in uses_of(file, kept) if file.flow.function(use.node) is not function]
+    return is_conditional(file, kept.value, None) and any(use.kind is UseKind.LOADED for use in elsewhere)
 
 
-def _is_read(node: ast.AST) -> bool:
-    return isinstance(getattr(node, "ctx", None), ast.Load)
-
-
-def _keeps(file: FileModel, use: ast.AST) -> bool:
-    """Whether a use restores, returns or saves the state."""
-    parent = file.parent(use)
-    if isinstance(parent, (ast.Return, ast.Tuple)):
+def _is_meant_as_copy(file: FileModel, kept: Kept, use: Use) -> bool:
+    """To load a live state into its own model does nothing; one that is kept on a condition, or by such a name, is a copy."""
+    if use.kind is UseKind.LOADED and use.receiver is not None and _is_same(file, use.receiver, kept.owner):
         return True
-    if not isinstance(parent, ast.Call) or use not in parent.args:
-        return False
-    name = file.qualified(parent.func)
-    return name == "torch.save" or (isinstance(parent.func, ast.Attribute) and parent.func.attr == "load_state_dict")
+    loops = file.flow.loops(kept.value)
+    return kept.appended or (bool(loops) and is_conditional(file, kept.value, loops[-1])) or bool(_INTENT.search(ast.unparse(kept.place)))
 
 
-def _is_written_between(file: FileModel, assignment: ast.Assign, use: ast.AST, state: ast.Call) -> bool:
-    """A write in place to a part of the model: `model.bias.add_(1)`."""
-    model = ast.unparse(state.func.value)  # type: ignore[attr-defined]  # a method
-    for call in file.index.all(ast.Call):
-        if assignment.lineno < call.lineno < use.lineno and isinstance(call.func, ast.Attribute):  # type: ignore[attr-defined]  # an expression
-            method = call.func.attr
-            if method.endswith("_") and not method.endswith("__") and ast.unparse(call.func.value).startswith(f"{model}."):
-                return True
-    return False
+def _is_same(file: FileModel, first: ast.expr, second: ast.expr) -> bool:
+    identity = file.identities.of(first)
+    return ast.unparse(first) == ast.unparse(second) or (identity is not None and identity == file.identities.of(second))
 
 
-def _deepcopy(file: FileModel) -> tuple[str, list[Edit]]:
-    """How the file can name deepcopy, and the import that it needs for that."""
-    for name, bindings in file.index.scopes[file.tree].bindings.items():
+def _deepcopy(file: FileModel, at: ast.expr) -> str | None:
+    """How the file can name deepcopy at a place; None where `copy` means something else."""
+    module = file.index.scopes[file.tree]
+    for name, bindings in module.bindings.items():
         targets = {file.names.import_target(binding) for binding in bindings}
-        if targets == {"copy.deepcopy"}:
-            return name, []
-        if targets == {"copy"}:
-            return f"{name}.deepcopy", []
-    return "copy.deepcopy", [NeedImport("copy")]
+        if targets <= {"copy.deepcopy", "copy"} and len(targets) == 1 and file.names.visible(name, at) is module:
+            return name if targets == {"copy.deepcopy"} else f"{name}.deepcopy"
+    return _NEW if file.names.visible("copy", at) is None else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import ReplaceExpression
@@ -10,6 +11,7 @@ from torchfix_codemods.model import Kind
 from torchfix_codemods.rule import Category, Rule, Safety
 
 from .payload import entries
+from .receivers import receivers
 from .sites import Site, is_literal, own_sites, sites_elsewhere
 
 if TYPE_CHECKING:
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
     from torchfix_codemods.model import FileModel
     from torchfix_codemods.rule import Finding
 
-_WRAPPERS = frozenset({"torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "torch.nn.parallel.DistributedDataParallel"})
+_WRAPPERS = frozenset({"torch.nn.DataParallel", "torch.nn.DistributedDataParallel", "apex.parallel.DistributedDataParallel"})
+_PREFIX = re.compile(rb"""["']module\.?["']""")
+"""Code that takes the prefix away itself, or looks for it."""
 
 
 class DataparallelPrefix(Rule):
@@ -63,18 +67,21 @@ class DataparallelPrefix(Rule):
 
     def find(self, file: FileModel) -> Iterator[Finding]:
         """Yield state dicts of wrappers that are saved."""
+        if b"consume_prefix_in_state_dict" in file.source.data or _PREFIX.search(file.source.data):
+            return
+        told: set[ast.expr] = set()
         for site in own_sites(file, "torch.save"):
-            saved = site.call.args[0] if len(site.call.args) > 1 else None
-            for key, value in [("", saved), *entries(file, saved)] if saved is not None else ():
+            for keys, value in entries(file, site.call):
                 wrapper = _wrapper(file, value)
-                if wrapper is not None:
-                    yield self._finding(site, wrapper, key)
+                if wrapper is not None and wrapper not in told:
+                    told.add(wrapper)
+                    yield self._finding(site, wrapper, keys)
 
-    def _finding(self, site: Site, wrapper: ast.expr, key: str) -> Finding:
+    def _finding(self, site: Site, wrapper: ast.expr, keys: tuple[object, ...]) -> Finding:
         file, text = site.file, site.file.source.code(wrapper)
-        receivers = _receivers(site, key)
+        loaded_into = _loaded_into(site, keys)
         message = f"the keys of `{text}` begin with `module.`"
-        if receivers and all(_is_plain(file, receiver) for receiver in receivers):
+        if loaded_into and all(_is_plain(file, receiver) for receiver in loaded_into):
             edit = ReplaceExpression(file.source.span(wrapper), f"{text}.module")
             return self.finding(file, wrapper, f"{message}, and a plain module loads them: save `{text}.module`", edit)
         advice = (
@@ -83,15 +90,24 @@ class DataparallelPrefix(Rule):
         return self.finding(file, wrapper, f"{message}: {advice}")
 
 
-def _wrapper(file: FileModel, value: ast.expr | None) -> ast.expr | None:
+def _wrapper(file: FileModel, value: ast.expr, depth: int = 2) -> ast.expr | None:
     """What is always a wrapper in `wrapper.state_dict()`."""
+    if isinstance(value, ast.Name) and depth:
+        values = [file.flow.definition(binding).value for binding in file.flow.reaching(value)]
+        return _wrapper(file, values[0], depth - 1) if len(values) == 1 and values[0] is not None else None
     if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute) or value.func.attr != "state_dict":
         return None
     owner = value.func.value
-    bindings = file.flow.reaching(owner) if isinstance(owner, ast.Name) else []
-    values = [file.flow.definition(binding).value for binding in bindings]
-    wrapped = bool(values) and all(isinstance(v, ast.Call) and _makes_wrapper(file, v) for v in values)
-    return owner if wrapped else None
+    made = _makers(file, owner)
+    return owner if made and all(isinstance(v, ast.Call) and _makes_wrapper(file, v) for v in made) else None
+
+
+def _makers(file: FileModel, owner: ast.expr) -> list[ast.expr | None]:
+    """The values that a name or an attribute of this file's classes is given."""
+    if isinstance(owner, ast.Name):
+        return [file.flow.definition(binding).value for binding in file.flow.reaching(owner)]
+    definition = file.functions.class_of(owner.value) if isinstance(owner, ast.Attribute) else None
+    return [*file.classes.values(definition, owner.attr)] if definition is not None and isinstance(owner, ast.Attribute) else []
 
 
 def _makes_wrapper(file: FileModel, call: ast.Call) -> bool:
@@ -101,29 +117,14 @@ def _makes_wrapper(file: FileModel, call: ast.Call) -> bool:
     return file.qualified(call.func) in _WRAPPERS
 
 
-def _receivers(site: Site, key: str) -> list[ast.expr]:
+def _loaded_into(site: Site, keys: tuple[object, ...]) -> list[ast.expr]:
     """What loads the saved state in this file; empty when some of it isn't shown."""
     file, path = site.file, site.path
     loads = [load.call for load in own_sites(file, "torch.load") if path is not None and load.path == path]
     if is_literal(path) and path is not None and sites_elsewhere(file, "torch.load", path) != []:
         return []
-    found = [_receiver(file, load, key) for load in loads]
-    return [receiver for receiver in found if receiver is not None] if None not in found else []
-
-
-def _receiver(file: FileModel, node: ast.AST, key: str) -> ast.expr | None:
-    """The module whose `load_state_dict` a loaded value goes into, through one name and the key it was saved under."""
-    parent = file.parent(node)
-    if isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Name):
-        target = parent.targets[0]
-        reads = [n for n in file.kinds.reads(target.id) if target in file.flow.reaching(n)]
-        found = [_receiver(file, read, key) for read in reads]
-        return next((receiver for receiver in found if receiver is not None), None)
-    if isinstance(parent, ast.Subscript) and isinstance(parent.slice, ast.Constant) and parent.slice.value == key:
-        return _receiver(file, parent, "")
-    if isinstance(parent, ast.Call) and not key and isinstance(parent.func, ast.Attribute) and parent.func.attr == "load_state_dict":
-        return parent.func.value
-    return None
+    found = [receivers(file, load, keys) for load in loads]
+    return [receiver for each in found for receiver in each or ()] if None not in found else []
 
 
 def _is_plain(file: FileModel, receiver: ast.expr) -> bool:

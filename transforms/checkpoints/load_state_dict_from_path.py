@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import NeedImport, ReplaceExpression
 from torchfix_codemods.model import Kind
+from torchfix_codemods.model.flow import catches
 from torchfix_codemods.rule import Category, Rule, Safety
+
+from .path_kind import is_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,8 +19,7 @@ if TYPE_CHECKING:
     from torchfix_codemods.model import FileModel
     from torchfix_codemods.rule import Finding
 
-_STATEFUL = {Kind.MODULE, Kind.OPTIMIZER, Kind.SCHEDULER}
-_PATHS = frozenset({"os.path.join", "pathlib.Path", "os.path.abspath", "os.path.expanduser"})
+_STATEFUL = {Kind.MODULE, Kind.OPTIMIZER, Kind.SCHEDULER, Kind.SCALER}
 
 
 class LoadStateDictFromPath(Rule):
@@ -44,8 +46,8 @@ class LoadStateDictFromPath(Rule):
     ```
 
     ## Safety
-    Safe: the call has always raised. Only for modules, optimizers and schedulers that don't define `load_state_dict`
-    themselves, and for what is proven to be a path.
+    Safe: the call has always raised; unsafe where that error is caught. Only for modules, optimizers, schedulers and
+    scalers that don't define `load_state_dict` themselves, and for what is proven to be a path.
 
     ## References
     https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.load_state_dict
@@ -57,16 +59,17 @@ class LoadStateDictFromPath(Rule):
     needles = (b"torch", b"load_state_dict")
 
     def find(self, file: FileModel) -> Iterator[Finding]:
-        """Yield calls whose first argument is a path."""
+        """Yield calls whose state is a path."""
         for call in file.methods("load_state_dict"):
-            receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
-            fact = file.fact(receiver) if receiver is not None else None
-            if not call.args or fact is None or not fact.proven or fact.kind not in _STATEFUL:
+            given = next((k.value for k in call.keywords if k.arg == "state_dict"), None)
+            state = call.args[0] if call.args else given
+            if state is None or not _copies_state(file, call) or not is_path(file, state):
                 continue
-            if _is_path(file, call.args[0]) and not file.classes.has_method(fact.origin, "load_state_dict"):
-                yield self._finding(file, call, call.args[0])
+            handlers = _handlers(file, call)
+            if not any(_loads(handler) for handler in handlers):
+                yield self._finding(file, call, state, Safety.UNSAFE if handlers else Safety.SAFE)
 
-    def _finding(self, file: FileModel, call: ast.Call, path: ast.expr) -> Finding:
+    def _finding(self, file: FileModel, call: ast.Call, path: ast.expr, safety: Safety) -> Finding:
         message = "load_state_dict takes a dictionary, not a path: load the file first"
         load, code = file.spelling("torch.load", call), file.source.code(path)
         if load is None:
@@ -75,16 +78,23 @@ class LoadStateDictFromPath(Rule):
         loaded = f"{load}({code}, map_location={quote}cpu{quote}, weights_only=True)"
         edits: list[Edit] = [ReplaceExpression(file.source.span(path), loaded)]
         edits += [NeedImport("torch")] if file.lacks_torch(call) else []
-        return self.finding(file, call, message, *edits)
+        return self.finding(file, call, message, *edits, safety=safety)
 
 
-def _is_path(file: FileModel, node: ast.expr) -> bool:
-    if isinstance(node, ast.Name):
-        bindings = file.names.bindings(node)
-        value = file.flow.definition(bindings[0]).value if len(bindings) == 1 else None
-        return value is not None and not isinstance(value, ast.Name) and _is_path(file, value)
-    if isinstance(node, ast.Constant):
-        return isinstance(node.value, str)
-    if isinstance(node, ast.BinOp):
-        return _is_path(file, node.left) or _is_path(file, node.right)
-    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Call) and file.qualified(node.func) in _PATHS)
+def _copies_state(file: FileModel, call: ast.Call) -> bool:
+    """Whether the method is torch's own, which takes nothing but a dictionary."""
+    fact = file.fact(call.func.value) if isinstance(call.func, ast.Attribute) else None
+    if fact is None or not fact.proven or fact.kind not in _STATEFUL:
+        return False
+    return not file.classes.has_method(fact.origin, "load_state_dict")
+
+
+def _handlers(file: FileModel, call: ast.Call) -> list[ast.ExceptHandler]:
+    """What catches the error that a path raises."""
+    tries = [a for a in file.flow.ancestors(call) if isinstance(a, ast.Try)]
+    return [handler for attempt in tries for handler in attempt.handlers if catches(handler, "TypeError", "AttributeError")]
+
+
+def _loads(handler: ast.ExceptHandler) -> bool:
+    """Whether the load that is meant stands in the handler."""
+    return any(isinstance(node, ast.Attribute) and node.attr == "load_state_dict" for node in ast.walk(handler))

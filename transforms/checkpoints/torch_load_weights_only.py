@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import AddKeyword, ReplaceExpression
@@ -10,14 +11,21 @@ from torchfix_codemods.model import Kind
 from torchfix_codemods.rule import Category, Rule, Safety
 
 from .load_use import Use, use_of
-from .payload import rejected_parts
-from .sites import Site, is_literal, own_sites, path_argument, sites_elsewhere
+from .payload import entries, saved_object
+from .rejected import rejected_parts
+from .sites import Site, is_literal, own_sites, sites_elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torchfix_codemods.model import FileModel
     from torchfix_codemods.rule import Finding
+
+_OPTIONS = "save plain values and state dicts, or pass weights_only=False if you trust the file"
+_PLAIN = {Kind.STATE_DICT, Kind.NUMBER, Kind.TEXT}
+_DOUBTFUL = re.compile(
+    r"arg(s|uments)?$|^opts?$|options|cfg|conf(ig)?$|h(yper_?)?param|vocab|criterion|tokenizer|(numpy|np)_", re.IGNORECASE
+)
 
 
 class TorchLoadWeightsOnly(Rule):
@@ -62,31 +70,36 @@ class TorchLoadWeightsOnly(Rule):
         if b"safe_globals" in file.source.data:
             return
         for site in own_sites(file, "torch.load"):
-            call = site.call
-            if any(k.arg in {"pickle_module", None} for k in call.keywords) or any(isinstance(a, ast.Starred) for a in call.args):
-                continue
-            given = next((k.value for k in call.keywords if k.arg == "weights_only"), None)
-            if given is None or (isinstance(given, ast.Constant) and given.value is False):
+            given = next((k.value for k in site.call.keywords if k.arg == "weights_only"), None)
+            trusts = isinstance(given, ast.Constant) and given.value is False
+            if (given is None or trusts) and not _decides_for_itself(site.call):
                 yield from self._load(site, given)
 
     def _load(self, site: Site, given: ast.expr | None) -> Iterator[Finding]:
         file, call = site
         saves = _saves(site)
-        if any(rejected_parts(save.file, save.call.args[0]) for save in saves) or any(_is_module(save) for save in saves):
+        if any(_is_rejected(save) for save in saves):
             if given is None:
-                options = "save plain values and state dicts, or pass weights_only=False if you trust the file"
-                yield self.finding(file, call, f"what is saved there isn't weights alone, and doesn't load since torch 2.6: {options}")
+                yield self.finding(file, call, f"what is saved there isn't weights alone, and doesn't load since torch 2.6: {_OPTIONS}")
             return
+        pure = bool(saves) and all(_is_plain(save) for save in saves)
         if use_of(file, call) is Use.DIRECT:
             return
-        pure = bool(saves) and all(_is_state_dict(save) for save in saves)
-        edit = (
-            AddKeyword(file.source.span(call), "weights_only", "True")
-            if given is None
-            else ReplaceExpression(file.source.span(given), "True")
-        )
+        doubt = "" if pure else _doubt(site, saves)
+        if doubt:
+            if given is None:
+                yield self.finding(file, call, f"if {doubt} an object of a class, it doesn't load since torch 2.6: {_OPTIONS}")
+            return
+        span = file.source.span(call)
+        edit = AddKeyword(span, "weights_only", "True") if given is None else ReplaceExpression(file.source.span(given), "True")
         message = "weights need no code from the file: pass weights_only=True"
         yield self.finding(file, call, message, edit, safety=Safety.SAFE if pure else Safety.UNSAFE)
+
+
+def _decides_for_itself(call: ast.Call) -> bool:
+    """Whether a pickle module, an encoding or unpacked options say how to unpickle; the third position is the module."""
+    named = any(k.arg in {"pickle_module", "encoding", None} for k in call.keywords)
+    return named or len(call.args) > 2 or any(isinstance(a, ast.Starred) for a in call.args)  # file, location
 
 
 def _saves(load: Site) -> list[Site]:
@@ -96,14 +109,43 @@ def _saves(load: Site) -> list[Site]:
         return []
     own = [site for site in own_sites(load.file, "torch.save") if site.path == path]
     elsewhere = sites_elsewhere(load.file, "torch.save", path) if is_literal(path) else []
-    return [site for site in [*own, *(elsewhere or [])] if site.call.args and path_argument(site.call, saves=True) is not None]
+    return [site for site in [*own, *(elsewhere or [])] if saved_object(site.call) is not None]
 
 
-def _is_module(save: Site) -> bool:
-    fact = save.file.fact(save.call.args[0])
-    return fact is not None and fact.proven and fact.kind is Kind.MODULE
+def _is_rejected(save: Site) -> bool:
+    """Whether a load of weights alone refuses what is saved: modules are pickled by reference to their class."""
+    modules = any(save.file.kinds.is_kind(value, Kind.MODULE) for _, value in entries(save.file, save.call))
+    return modules or bool(rejected_parts(save.file, save.call))
 
 
-def _is_state_dict(save: Site) -> bool:
-    fact = save.file.fact(save.call.args[0])
-    return fact is not None and fact.proven and fact.kind is Kind.STATE_DICT
+def _is_plain(save: Site) -> bool:
+    """Whether nothing but states, tensors, numbers and texts is saved."""
+    held = [save.file.fact(value) for _, value in entries(save.file, save.call)]
+    return bool(held) and all(fact is not None and fact.proven and (fact.is_tensor or fact.kind in _PLAIN) for fact in held)
+
+
+def _doubt(load: Site, saves: list[Site]) -> str:
+    """What makes it uncertain that nothing but weights is loaded; empty when nothing does."""
+    file, call = load
+    key = _doubtful_key(file, call)
+    if key is not None:
+        return f"`{key}` holds"
+    parent = file.parent(call)
+    is_state = isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute) and parent.func.attr == "load_state_dict"
+    unpaired = () if saves or is_state else own_sites(file, "torch.save")
+    return "this checkpoint, like one that is saved here, holds" if any(_is_rejected(save) for save in unpaired) else ""
+
+
+def _doubtful_key(file: FileModel, node: ast.expr) -> str | None:
+    """A key that is read from what is loaded, and under which people keep options or other objects."""
+    parent = file.parent(node)
+    if isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Name):
+        target = parent.targets[0]
+        reads = [read for read in file.kinds.reads(target.id) if target in file.flow.reaching(read)]
+        return next((key for key in (_doubtful_key(file, read) for read in reads) if key), None)
+    key = parent.slice if isinstance(parent, ast.Subscript) and parent.value is node else None
+    if isinstance(parent, ast.Attribute) and parent.attr in {"get", "pop"}:
+        call = file.parent(parent)
+        key = call.args[0] if isinstance(call, ast.Call) and call.args else None
+    doubtful = isinstance(key, ast.Constant) and isinstance(key.value, str) and _DOUBTFUL.search(key.value)
+    return key.value if doubtful and isinstance(key, ast.Constant) and isinstance(key.value, str) else None
