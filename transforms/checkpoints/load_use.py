@@ -25,11 +25,13 @@ _INERT = frozenset(
 class Use(IntEnum):
     """What becomes of a loaded object, from harmless to unknown."""
 
-    COPIED = 0
+    READ = 0
+    """Is only looked at, or gives up numbers and names."""
+    COPIED = 1
     """Goes into `load_state_dict` of a proven receiver, which copies values to where its own tensors are."""
-    MAPPING = 1
+    MAPPING = 2
     """Is a mapping of weights, on its way to a receiver that isn't proven to copy."""
-    DIRECT = 2
+    DIRECT = 3
     """Is used as it is: where its tensors are matters."""
 
 
@@ -43,7 +45,7 @@ def use_of(file: FileModel, node: ast.expr, depth: int = 4) -> Use:
     if isinstance(parent, ast.Attribute):
         return _method_use(file, parent, depth)
     if isinstance(parent, (ast.Compare, ast.FormattedValue, ast.Delete)):
-        return Use.COPIED
+        return Use.READ
     if isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Name) and depth:
         return _name_use(file, parent.targets[0], depth)
     return Use.DIRECT
@@ -52,7 +54,7 @@ def use_of(file: FileModel, node: ast.expr, depth: int = 4) -> Use:
 def _argument_use(file: FileModel, call: ast.Call) -> Use:
     name = file.qualified(call.func)
     if name in _RNG_SETTERS or name in _INERT:
-        return Use.COPIED
+        return Use.COPIED if name in _RNG_SETTERS else Use.READ
     if not isinstance(call.func, ast.Attribute) or call.func.attr != "load_state_dict":
         return Use.DIRECT
     if any(k.arg == "assign" for k in call.keywords):
@@ -65,10 +67,10 @@ def _argument_use(file: FileModel, call: ast.Call) -> Use:
 
 def _part_use(file: FileModel, part: ast.expr, key: ast.expr, depth: int) -> Use:
     if isinstance(getattr(part, "ctx", None), (ast.Store, ast.Del)):
-        return Use.COPIED
+        return Use.READ
     if isinstance(key, ast.Constant) and isinstance(key.value, str) and _SCALAR_KEY.search(key.value) and "optim" not in key.value:
-        return Use.COPIED
-    return max(use_of(file, part, depth), Use.COPIED)
+        return Use.READ
+    return use_of(file, part, depth)
 
 
 def _method_use(file: FileModel, attribute: ast.Attribute, depth: int) -> Use:
@@ -77,7 +79,7 @@ def _method_use(file: FileModel, attribute: ast.Attribute, depth: int) -> Use:
         return Use.DIRECT
     if attribute.attr in {"get", "pop"} and call.args:
         statement = file.parent(call)
-        return Use.COPIED if isinstance(statement, ast.Expr) else _part_use(file, call, call.args[0], depth)
+        return Use.READ if isinstance(statement, ast.Expr) else _part_use(file, call, call.args[0], depth)
     return Use.MAPPING if attribute.attr in {"items", "keys", "values", "update"} else Use.DIRECT
 
 

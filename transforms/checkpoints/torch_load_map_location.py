@@ -75,7 +75,7 @@ class TorchLoadMapLocation(Rule):
         span = file.source.span(call)
         message = "torch.load without map_location fails on a machine without the device that the file was saved from"
         if use is not Use.DIRECT:
-            safety = Safety.SAFE if use is Use.COPIED else Safety.UNSAFE
+            safety = Safety.SAFE if use <= Use.COPIED else Safety.UNSAFE
             return self.finding(file, call, message, AddKeyword(span, "map_location", '"cpu"'), safety=safety)
         device = file.device_at(call)
         if device:

@@ -83,7 +83,7 @@ class TorchLoadWeightsOnly(Rule):
                 yield self.finding(file, call, f"what is saved there isn't weights alone, and doesn't load since torch 2.6: {_OPTIONS}")
             return
         pure = bool(saves) and all(_is_plain(save) for save in saves)
-        if use_of(file, call) is Use.DIRECT:
+        if use_of(file, call) not in {Use.COPIED, Use.MAPPING}:
             return
         doubt = "" if pure else _doubt(site, saves)
         if doubt:
@@ -127,25 +127,36 @@ def _is_plain(save: Site) -> bool:
 def _doubt(load: Site, saves: list[Site]) -> str:
     """What makes it uncertain that nothing but weights is loaded; empty when nothing does."""
     file, call = load
-    key = _doubtful_key(file, call)
-    if key is not None:
-        return f"`{key}` holds"
+    read = set(_keys_read(file, call))
+    doubtful = _doubtful(read) or (_doubtful(_keys_beside(file, read)) if read and not saves else None)
+    if doubtful is not None:
+        return f"`{doubtful}` holds"
     parent = file.parent(call)
     is_state = isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute) and parent.func.attr == "load_state_dict"
     unpaired = () if saves or is_state else own_sites(file, "torch.save")
     return "this checkpoint, like one that is saved here, holds" if any(_is_rejected(save) for save in unpaired) else ""
 
 
-def _doubtful_key(file: FileModel, node: ast.expr) -> str | None:
-    """A key that is read from what is loaded, and under which people keep options or other objects."""
+def _doubtful(keys: set[str]) -> str | None:
+    """The first key under which people keep options or other objects."""
+    return next((key for key in sorted(keys) if _DOUBTFUL.search(key)), None)
+
+
+def _keys_beside(file: FileModel, read: set[str]) -> set[str]:
+    """The other keys of dictionaries written in the file that look like the checkpoint: a function of theirs may save it."""
+    texts = [{k.value for k in d.keys if isinstance(k, ast.Constant) and isinstance(k.value, str)} for d in file.index.all(ast.Dict)]
+    return {key for keys in texts if keys & read for key in keys}
+
+
+def _keys_read(file: FileModel, node: ast.expr) -> list[str]:
+    """The keys that are read from what is loaded."""
     parent = file.parent(node)
     if isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Name):
         target = parent.targets[0]
         reads = [read for read in file.kinds.reads(target.id) if target in file.flow.reaching(read)]
-        return next((key for key in (_doubtful_key(file, read) for read in reads) if key), None)
+        return [key for read in reads for key in _keys_read(file, read)]
     key = parent.slice if isinstance(parent, ast.Subscript) and parent.value is node else None
     if isinstance(parent, ast.Attribute) and parent.attr in {"get", "pop"}:
         call = file.parent(parent)
         key = call.args[0] if isinstance(call, ast.Call) and call.args else None
-    doubtful = isinstance(key, ast.Constant) and isinstance(key.value, str) and _DOUBTFUL.search(key.value)
-    return key.value if doubtful and isinstance(key, ast.Constant) and isinstance(key.value, str) else None
+    return [key.value] if isinstance(key, ast.Constant) and isinstance(key.value, str) else []
