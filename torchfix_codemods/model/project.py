@@ -9,7 +9,7 @@ from ..source import Source, SourceError
 from .project_names import Files, ProjectNames, Symbol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from .facts import Fact
     from .file import FileModel
@@ -38,6 +38,7 @@ class Project(ProjectNames):
         self._behaviours: dict[str, Mapping[str, Behaviour]] = {}
         self._results: dict[str, Mapping[str, Fact]] = {}
         self._traces: dict[tuple[Symbol, int], tuple[Step, ...]] = {}
+        self._tables: dict[tuple[str, str], frozenset[Hashable]] = {}
 
     def model(self, path: str, reach: Reach, word: str = "") -> FileModel | None:
         """A file of the project; None when it isn't Python, or doesn't hold a word."""
@@ -50,6 +51,13 @@ class Project(ProjectNames):
             return FileModel(Source.decode(path, data), view=ProjectView(self, path, reach))
         except SourceError:
             return None
+
+    def table(self, path: str, name: str, build: Callable[[FileModel], frozenset[Hashable]]) -> frozenset[Hashable]:
+        """What a builder of some name finds in a file of the project, found once."""
+        if (path, name) not in self._tables:
+            model = self.model(path, Reach.FUNCTIONS)
+            self._tables[path, name] = build(model) if model else frozenset()
+        return self._tables[path, name]
 
     def behaviour(self, symbol: Symbol) -> Behaviour | None:
         """What a function of the project does, as its callers see it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from posixpath import dirname, relpath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,6 +12,7 @@ from .path_key import path_key
 
 if TYPE_CHECKING:
     import ast
+    from collections.abc import Hashable
 
     from torchfix_codemods.model import FileModel
 
@@ -61,8 +63,13 @@ def sites_elsewhere(file: FileModel, function: str, path: tuple[object, ...]) ->
     )
     if len(others) > _FILES:
         return None
-    models = [project.model(p, Reach.FUNCTIONS) for p in others]
+    holding = [p for p in others if path in project.table(p, f"literal paths of {function}", partial(_literal_paths, function))]
+    models = [project.model(p, Reach.FUNCTIONS) for p in holding]
     return [site for model in models if model for site in own_sites(model, function) if site.path == path]
+
+
+def _literal_paths(function: str, file: FileModel) -> frozenset[Hashable]:
+    return frozenset(site.path for site in own_sites(file, function) if is_literal(site.path))
 
 
 def is_related(first: FileModel, second: FileModel) -> bool:
