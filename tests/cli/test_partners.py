@@ -51,6 +51,17 @@ def test_both_halves_are_changed_and_work_together(project):
     assert run("apply", *RULE, ".", cwd=folder).stdout.decode().startswith("Nothing to fix")
 
 
+@pytest.mark.parametrize(
+    ("imports", "load"), [("import torch as th\n\nimport models", "th.load"), ("import models\nfrom torch import load", "load")]
+)
+def test_a_half_under_another_name_is_found(project, imports, load):
+    folder = project(serve=SERVE.replace("import torch\n\nimport models", imports).replace("torch.load", load))
+    assert run("apply", *RULE, ".", cwd=folder).returncode == 0
+    train, serve = texts(folder)
+    assert train == TRAIN_AFTER
+    assert f"net.load_state_dict({load}('net.pt', map_location='cpu', weights_only=True))" in serve
+
+
 @pytest.mark.parametrize("named", ["train.py", "serve.py"])
 def test_one_half_alone_is_left_as_it_is(project, named):
     folder = project()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _FILES = 60
 """Files of a project that are searched for the other half of a checkpoint; with more, nothing is certain."""
+_OTHER_NAMES = (b"torch as ", b"from torch import")
 
 
 class Site(NamedTuple):
@@ -57,15 +58,21 @@ def own_sites(file: FileModel, function: str) -> list[Site]:
 def sites_elsewhere(file: FileModel, function: str, path: tuple[object, ...]) -> list[Site] | None:
     """The calls in other files of the project that save (or load) the same literal path; None when there are too many to tell."""
     project = file.view.project
-    word = function.encode()
-    others = (
-        [p for p in project.files.containing(project.files.root(file.view.path), word) if p != file.view.path] if file.view.path else []
-    )
+    others = [p for p in _calling(file, function) if p != file.view.path] if file.view.path else []
     if len(others) > _FILES:
         return None
     holding = [p for p in others if path in project.table(p, f"literal paths of {function}", partial(_literal_paths, function))]
     models = [project.model(p, Reach.FUNCTIONS) for p in holding]
     return [site for model in models if model for site in own_sites(model, function) if site.path == path]
+
+
+def _calling(file: FileModel, function: str) -> list[str]:
+    """The files of the project that may call a function: by its whole name, or by another that they import it under."""
+    files = file.view.project.files
+    root = files.root(file.view.path)
+    called = set(files.containing(root, function.rpartition(".")[2].encode() + b"("))
+    imported = {path for text in _OTHER_NAMES for path in files.containing(root, text)}
+    return sorted({*files.containing(root, function.encode()), *(called & imported)})
 
 
 def _literal_paths(function: str, file: FileModel) -> frozenset[Hashable]:
