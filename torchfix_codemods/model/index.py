@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -106,7 +106,7 @@ class Index:
     def _binding_scope(self, node: ast.Name, scope: Scope) -> Scope:
         """A walrus inside a comprehension binds in the function around it."""
         if isinstance(self.parents.get(node), ast.NamedExpr):
-            while isinstance(scope.node, _COMPREHENSIONS) and scope.parent is not None:
+            while isinstance(scope.node, COMPREHENSIONS) and scope.parent is not None:
                 scope = scope.parent
         return scope
 

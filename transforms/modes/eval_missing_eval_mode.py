@@ -6,11 +6,12 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from torchfix_codemods.edits import InsertBefore
+from torchfix_codemods.edits import InsertAfter, InsertBefore
 from torchfix_codemods.model import Happening, Kind
 from torchfix_codemods.model.roles import ENOUGH, EVALUATION_HINT, snake
 from torchfix_codemods.rule import Category, Rule, Safety
 
+from .inference import inferences
 from .mode_switch import body_after_docstring, flag_names, is_generator, is_rebound, restore_edits
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ class EvalMissingEvalMode(Rule):
     ## Safety
     Unsafe: the numbers change, which is the intent. The mode that was is restored, so that callers notice nothing.
     Kept where callers switch the mode, where train mode is the point (Monte Carlo dropout, recalibration), and for
-    framework hooks. Only reported where it isn't clear that the function evaluates a module, and in generators.
+    framework hooks. A script that loads weights and predicts, and trains nothing, gets an `eval()` after the load. Only
+    reported where it isn't clear that the function evaluates a module, and in generators.
 
     ## References
     https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.eval
@@ -73,12 +75,18 @@ class EvalMissingEvalMode(Rule):
     name = "eval-missing-eval-mode"
     category = Category.MODES
     safety = Safety.UNSAFE
-    needles = (b"torch", b"def ")
-    pattern = EVALUATION_HINT
+    needles = (b"torch",)
+    pattern = re.compile(EVALUATION_HINT.pattern + rb"|load_state_dict", re.IGNORECASE)
 
     def find(self, file: FileModel) -> Iterator[Finding]:
-        """Yield evaluation functions that never switch the mode of the model they run."""
+        """Yield evaluation functions that never switch the mode of the model they run, and runs of models just loaded."""
+        loaded = {file.flow.function(found.load): found for found in inferences(file) if not _is_purpose_of_file(file)}
+        for load, model, forward in loaded.values():
+            message = f"`{model.id}` predicts in train mode, in which a module is made: call eval() once its weights are loaded"
+            yield self.finding(file, forward, message, InsertAfter(file.source.span(load), f"{model.id}.eval()"))
         for function in file.index.functions():
+            if function in loaded:
+                continue
             evaluation = file.roles.evaluation(function)
             if evaluation is None or evaluation.score - 3 * evaluation.switches_mode < ENOUGH or _is_on_purpose(file, function):
                 continue
@@ -103,7 +111,15 @@ class EvalMissingEvalMode(Rule):
 
 def _is_on_purpose(file: FileModel, function: Function) -> bool:
     words = snake(function.name) + "\n" + (ast.get_docstring(function) or "")
-    first, last = function.lineno, function.end_lineno or function.lineno
+    return _speaks_of_train_mode(file, words, function.lineno, function.end_lineno or function.lineno)
+
+
+def _is_purpose_of_file(file: FileModel) -> bool:
+    names = "\n".join(snake(function.name) for function in file.index.functions())
+    return _speaks_of_train_mode(file, f"{names}\n{ast.get_docstring(file.tree) or ''}", 1, file.source.text.count("\n") + 1)
+
+
+def _speaks_of_train_mode(file: FileModel, words: str, first: int, last: int) -> bool:
     comments = [line.partition("#")[2] for line in (file.source.line(n) for n in range(first, last + 1)) if "#" in line]
     return bool(_TRAIN_MODE_ON_PURPOSE.search("\n".join([words, *comments])))
 
