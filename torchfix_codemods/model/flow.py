@@ -247,10 +247,10 @@ def _unpack(definition: Definition) -> Definition:
 def _within(node: ast.AST, outer: ast.AST) -> bool:
     """Whether a node's text lies inside another's (both of one file)."""
     line: int = node.lineno  # type: ignore[attr-defined]  # bindings and statements have places
-    if line < outer.lineno or line > outer.end_lineno:  # type: ignore[attr-defined]
+    if line < outer.lineno or line > outer.end_lineno:  # type: ignore[attr-defined]  # the same
         return False
-    start, end = (line, node.col_offset), (node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
-    return (outer.lineno, outer.col_offset) <= start and end <= (outer.end_lineno, outer.end_col_offset)  # type: ignore[attr-defined]
+    start, end = (line, node.col_offset), (node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]  # the same
+    return (outer.lineno, outer.col_offset) <= start and end <= (outer.end_lineno, outer.end_col_offset)  # type: ignore[attr-defined]  # the same
 
 
 def _inside(bindings: list[ast.AST], statements: Iterable[ast.AST]) -> list[ast.AST]:

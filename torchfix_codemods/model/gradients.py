@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .facts import Origin
-    from .index import Function
     from .kinds import Kinds
 
 _CALLER_DEPTH = 4
@@ -100,15 +99,6 @@ class Gradients:
         # A wrapper of the project around no_grad: what it does isn't shown.
         words = ast.unparse(node).lower()
         return Recording.UNKNOWN if "no_grad" in words or "inference_mode" in words or "grad_enabled" in words else None
-
-    def guards(self, function: Function) -> bool:
-        """Whether anything inside a function changes grad mode."""
-        return any(
-            self._mode(item.context_expr)
-            for node in ast.walk(function)
-            if isinstance(node, (ast.With, ast.AsyncWith))
-            for item in node.items
-        )
 
     def tracked(self, node: ast.expr | None) -> bool | None:
         """Whether a tensor has gradient history (or is a parameter): True and False are proven, None is unknown."""

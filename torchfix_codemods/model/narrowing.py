@@ -44,9 +44,9 @@ def _passed_tests(kinds: Kinds, name: ast.Name) -> Iterator[ast.expr]:
 def _guards(kinds: Kinds, statement: ast.stmt) -> Iterator[ast.expr]:
     block, index = kinds.flow.place(statement)
     for earlier in block[:index]:
-        negated = isinstance(earlier, ast.If) and isinstance(earlier.test, ast.UnaryOp) and isinstance(earlier.test.op, ast.Not)
-        if negated and leaves(earlier.body):  # type: ignore[attr-defined]  # `negated` says it is an If
-            yield earlier.test.operand  # type: ignore[attr-defined]
+        test = earlier.test if isinstance(earlier, ast.If) and leaves(earlier.body) else None
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            yield test.operand
 
 
 def _proves(kinds: Kinds, test: ast.expr, name: ast.Name) -> Fact | None:

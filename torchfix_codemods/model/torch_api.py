@@ -153,7 +153,6 @@ OPTIMIZERS = frozenset(
     SGD Adam AdamW Adamax Adagrad Adadelta ASGD LBFGS NAdam RAdam RMSprop Rprop SparseAdam Adafactor Muon Optimizer
     """.split()
 )
-OPTIMIZER_BASE = "torch.optim.Optimizer"
 SCALERS = frozenset({"torch.cuda.amp.GradScaler", "torch.amp.GradScaler", "torch.amp.grad_scaler.GradScaler", "torch.cpu.amp.GradScaler"})
 LOADER = "torch.utils.data.DataLoader"
 

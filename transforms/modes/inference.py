@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchfix_codemods.model import Happening, Kind, Recording
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from torchfix_codemods.model import FileModel
 
 _TRAINS = ("eval", "train", "backward", "step")
+_GRADIENTS = ("grad", "requires_grad", "requires_grad_")
+# Generators of images are often run with the statistics of their batch, or with dropout as their noise, as in pix2pix.
+_GENERATOR = re.compile(r"^(net_?)?G(_|\d|$)|gen(erator)?(_|\d|$)|GAN", re.IGNORECASE)
 _HARMLESS = frozenset({"builtins.print", "builtins.len", "builtins.type", "builtins.isinstance"})
 
 
@@ -28,7 +32,7 @@ class Inference(NamedTuple):
 
 
 def inferences(file: FileModel) -> Iterator[Inference]:
-    """Models that are run without gradients in the block of code that loads their weights, still in train mode."""
+    """Models that are run to predict in the block of code that loads their weights, still in train mode."""
     if file.roles.in_tests or any(file.attributes(name) for name in (*_TRAINS, "training")):
         return
     for call in file.methods("load_state_dict"):
@@ -36,12 +40,22 @@ def inferences(file: FileModel) -> Iterator[Inference]:
         if not isinstance(load, ast.Expr) or not isinstance(model, ast.Name) or not _is_module(file, model):
             continue
         forward = _first_run(file, load, model)
-        if forward is not None and file.gradients.recording(forward) is Recording.OFF:
+        if forward is not None and _is_inference(file, forward):
             yield Inference(load, model, forward)
+
+
+def _is_inference(file: FileModel, forward: ast.Call) -> bool:
+    """Whether gradients are off, or a script wants none; what a function returns with gradients may be trained elsewhere."""
+    if file.gradients.recording(forward) is Recording.OFF:
+        return True
+    wanted = any(file.attributes(name) for name in _GRADIENTS) or any(k.arg == "requires_grad" for k in file.index.all(ast.keyword))
+    return not wanted and file.flow.function(forward) is None
 
 
 def _is_module(file: FileModel, model: ast.Name) -> bool:
     fact = file.fact(model)
+    if _GENERATOR.search(model.id):
+        return False
     function = file.flow.function(model)
     return bool(fact and fact.proven and fact.kind is Kind.MODULE) and not file.roles.is_framework_code(function or file.tree)
 
