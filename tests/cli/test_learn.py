@@ -143,6 +143,17 @@ def test_the_script_converts_a_pickled_model(old_checkpoint):
     assert loaded.stdout == "['fc.bias', 'fc.weight']\n"
 
 
+@pytest.mark.parametrize(
+    ("made", "key"), [("torch.nn.DataParallel(net.Net())", "fc.weight"), ("torch.nn.ModuleDict({'module': net.Net()})", "module.fc.weight")]
+)
+def test_the_script_takes_off_wrappers_alone(old_checkpoint, made, key):
+    code = f"import net, torch; torch.save({made}, '../old.pt')"
+    subprocess.run([sys.executable, "-c", code], cwd=old_checkpoint / "project", check=True)
+    assert convert(old_checkpoint, "old.pt", "new.pt", "--path", "project").returncode == 0
+    check = f"import torch; assert {key!r} in torch.load('new.pt', weights_only=True)"
+    subprocess.run([sys.executable, "-c", check], cwd=old_checkpoint, check=True)
+
+
 def test_the_script_overwrites_nothing_and_names_what_is_missing(old_checkpoint):
     (old_checkpoint / "new.pt").touch()
     assert "exists already" in convert(old_checkpoint, "old.pt", "new.pt", "--path", "project").stderr
