@@ -20,6 +20,7 @@ ALLOWED = {
     "transforms": {"rule", "model", "edits"},
     "workspace": {"engine", "model", "source", "rule"},
     "measured": set(),
+    "sandbox": set(),
     "output": {"rule", "workspace", "measured"},
     "verify": {"rule", "output", "measured"},
     "cli": {"catalogue", "rule", "workspace", "output", "verify", "measured", ""},
