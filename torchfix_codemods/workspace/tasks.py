@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from ..source import Source, SourceError
 from .run import Failure
+from .selection import Selection
 from .surroundings import Surroundings
 from .unparsable import explain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ..engine import Applied
     from ..rule import Finding, Rule, Safety
 
 SIZE_LIMIT = 4_000_000
@@ -44,6 +46,8 @@ class Rewrote:
     before: bytes
     after: bytes
     fixed: tuple[Finding, ...] = ()
+    applied: tuple[Applied, ...] = ()
+    """For each that was fixed, what it is known by whatever else is fixed, and when it was applied."""
     remaining: tuple[Located, ...] = ()
     refused: tuple[tuple[Located, str], ...] = ()
 
@@ -86,6 +90,8 @@ class RewriteTask:
     surroundings: Surroundings = field(default_factory=Surroundings)
     dropped: frozenset[str] = frozenset()
     """The keys of fixes that other files share, and have not applied."""
+    selection: Selection = field(default_factory=Selection)
+    """Which of the fixes may be applied."""
 
     def __call__(self, path: str) -> Rewrote | Failure:
         """Read and rewrite one file; one that stays as it is comes back without its bytes, which nobody needs."""
@@ -104,14 +110,15 @@ class RewriteTask:
         if isinstance(source, Failure):
             return source
         try:
-            result = rewrite(source, self.rules(), self.minimum, self.surroundings.view(path), self.dropped)
+            result = rewrite(source, self.rules(), self.minimum, self.surroundings.view(path), self.dropped, self.selection.of(path))
         except SourceError as error:
             return Failure(path, error.line, explain(source.text, error.line, error.reason))
         except Unstable as error:
             return Failure(path, 1, f"{error}; please report it", ours=True)
         after = source.replace(result.data)
         refused = tuple((Located(finding, after.line(finding.position.line)), reason) for finding, reason in result.refused)
-        return Rewrote(path, raw, source.encode(result.data), result.fixed, _located(after, result.remaining), refused)
+        remaining = _located(after, result.remaining)
+        return Rewrote(path, raw, source.encode(result.data), result.fixed, result.applied, remaining, refused)
 
 
 def read(path: str) -> bytes | Failure:

@@ -1,0 +1,1 @@
+"""Which fixes make a command fail, and the largest set of the others."""
