@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .edits import Edit
+    from .effects import Effect
     from .model import FileModel
     from .source import Position, Span
 
@@ -84,6 +85,9 @@ class Rule(ABC):
     """Whether the rule is a matter of taste or of much noise, and runs only for those who select it by its name."""
     pattern: ClassVar[re.Pattern[bytes] | None] = None
     """What also matches in every file with a finding, where strings alone say too little."""
+
+    effects: ClassVar[tuple[Effect, ...]] = ()
+    """What a fix shows in the behaviour of a program; beyond that a safe one changes nothing, and an unsafe one values at most."""
 
     def may_find(self, data: bytes) -> bool:
         """Whether the text of a file (in any encoding that holds ASCII) lets the rule find anything in it."""

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import InsertBefore, NeedImport, WrapInIf
+from torchfix_codemods.effects import RAISES_LESS
 from torchfix_codemods.rule import Category, Rule, Safety
 
 from .gpu_guards import is_guarded, needs_gpu
@@ -68,6 +69,7 @@ class GpuTimingSync(Rule):
     name = "gpu-timing-sync"
     category = Category.AMP
     safety = Safety.UNSAFE
+    effects = (RAISES_LESS,)
     needles = (b"torch",)
     pattern = re.compile(rb"cuda|perf_counter|time\.time|monotonic|default_timer")
 

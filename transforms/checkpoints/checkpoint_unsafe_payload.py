@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import NeedImport, ReplaceExpression
+from torchfix_codemods.effects import LOADS_OTHERWISE, RAISES_LESS, SAVES_ANOTHER_KIND
 from torchfix_codemods.rule import Category, Rule, Safety
 
 from .rejected import NAMESPACE, NUMPY, NUMPY_INTEGER, Part, rejected_parts
@@ -68,6 +69,11 @@ class CheckpointUnsafePayload(Rule):
     name = "checkpoint-unsafe-payload"
     category = Category.CHECKPOINTS
     safety = Safety.UNSAFE
+    effects = (
+        SAVES_ANOTHER_KIND,
+        LOADS_OTHERWISE,
+        RAISES_LESS,
+    )
     needles = (b"torch", b"save")
 
     def find(self, file: FileModel) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import ReplaceExpression
+from torchfix_codemods.effects import LOADS_OTHERWISE, RAISES_LESS, SAVES_ANOTHER_KIND
 from torchfix_codemods.model import Kind
 from torchfix_codemods.rule import Category, Rule, Safety
 
@@ -63,6 +64,11 @@ class DataparallelPrefix(Rule):
     name = "dataparallel-prefix"
     category = Category.CHECKPOINTS
     safety = Safety.UNSAFE
+    effects = (
+        SAVES_ANOTHER_KIND,
+        LOADS_OTHERWISE,
+        RAISES_LESS,
+    )
     needles = (b"torch", b"save", b"Parallel")
 
     def find(self, file: FileModel) -> Iterator[Finding]:

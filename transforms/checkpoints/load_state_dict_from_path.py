@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import NeedImport, ReplaceExpression
+from torchfix_codemods.effects import LOADS_OTHERWISE, RAISES_LESS
 from torchfix_codemods.model import Kind
 from torchfix_codemods.model.flow import catches
 from torchfix_codemods.rule import Category, Rule, Safety
@@ -56,6 +57,10 @@ class LoadStateDictFromPath(Rule):
     name = "load-state-dict-from-path"
     category = Category.CHECKPOINTS
     safety = Safety.SAFE
+    effects = (
+        RAISES_LESS,
+        LOADS_OTHERWISE,
+    )
     needles = (b"torch", b"load_state_dict")
 
     def find(self, file: FileModel) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import ReplaceStatement
+from torchfix_codemods.effects import RAISES_LESS
 from torchfix_codemods.model import Kind
 from torchfix_codemods.rule import Category, Rule, Safety
 
@@ -57,6 +58,7 @@ class LoadStateDictResult(Rule):
     name = "load-state-dict-result"
     category = Category.CHECKPOINTS
     safety = Safety.SAFE
+    effects = (RAISES_LESS,)
     needles = (b"torch", b"load_state_dict")
 
     def find(self, file: FileModel) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import ReplaceExpression
+from torchfix_codemods.effects import LOADS_OTHERWISE, RAISES_LESS, SAVES_ANOTHER_KIND
 from torchfix_codemods.model import Kind
 from torchfix_codemods.model.flow import Form
 from torchfix_codemods.rule import Category, Rule, Safety
@@ -58,6 +59,11 @@ class StateDictNotCalled(Rule):
     name = "state-dict-not-called"
     category = Category.CHECKPOINTS
     safety = Safety.SAFE
+    effects = (
+        SAVES_ANOTHER_KIND,
+        LOADS_OTHERWISE,
+        RAISES_LESS,
+    )
     needles = (b"torch", b"save", b".state_dict")
 
     def find(self, file: FileModel) -> Iterator[Finding]:

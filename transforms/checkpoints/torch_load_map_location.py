@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import AddKeyword, ReplaceExpression
+from torchfix_codemods.effects import LOADS_WITH_OPTIONS, RAISES_LESS
 from torchfix_codemods.rule import Category, Rule, Safety
 
 from .load_use import Use, use_of
@@ -55,6 +56,10 @@ class TorchLoadMapLocation(Rule):
     name = "torch-load-map-location"
     category = Category.CHECKPOINTS
     safety = Safety.SAFE
+    effects = (
+        LOADS_WITH_OPTIONS,
+        RAISES_LESS,
+    )
     needles = (b"torch", b"load")
     pattern = re.compile(rb"\bload\b")
 

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import AddKeyword, ReplaceExpression
+from torchfix_codemods.effects import LOADS_WITH_OPTIONS, WARNS_LESS
 from torchfix_codemods.model import Kind
 from torchfix_codemods.rule import Category, Rule, Safety
 
@@ -63,6 +64,10 @@ class TorchLoadWeightsOnly(Rule):
     name = "torch-load-weights-only"
     category = Category.CHECKPOINTS
     safety = Safety.SAFE
+    effects = (
+        LOADS_WITH_OPTIONS,
+        WARNS_LESS,
+    )
     needles = (b"torch", b"load")
 
     def find(self, file: FileModel) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import ChangeTail, InsertAfter, ReplaceExpression
+from torchfix_codemods.effects import LOADS_OTHERWISE, RAISES_LESS, SAVES_ANOTHER_KIND
 from torchfix_codemods.model import Happening, Kind
 from torchfix_codemods.rule import Category, Partners, Rule, Safety
 
@@ -79,6 +80,11 @@ class WholeModelSaveLoad(Rule):
     name = "whole-model-save-load"
     category = Category.CHECKPOINTS
     safety = Safety.UNSAFE
+    effects = (
+        SAVES_ANOTHER_KIND,
+        LOADS_OTHERWISE,
+        RAISES_LESS,
+    )
     pattern = re.compile(rb"\b(save|load)\b")
 
     def find(self, file: FileModel) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import RemoveArgument, ReplaceExpression
+from torchfix_codemods.effects import RAISES_LESS
 from torchfix_codemods.rule import Category, Rule, Safety
 
 from .datasets import is_iterable_style, shares_stream
@@ -58,6 +59,7 @@ class DataloaderInvalidOptions(Rule):
     name = "dataloader-invalid-options"
     category = Category.DATALOADING
     safety = Safety.SAFE
+    effects = (RAISES_LESS,)
     needles = (b"torch", b"DataLoader")
 
     def find(self, file: FileModel) -> Iterator[Finding]:

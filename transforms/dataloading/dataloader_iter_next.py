@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import ReplaceExpression
+from torchfix_codemods.effects import RAISES_LESS
 from torchfix_codemods.model import Kind
 from torchfix_codemods.rule import Category, Rule, Safety
 
@@ -53,6 +54,7 @@ class DataloaderIterNext(Rule):
     name = "dataloader-iter-next"
     category = Category.DATALOADING
     safety = Safety.SAFE
+    effects = (RAISES_LESS,)
     needles = (b"torch", b".next()", b"iter")
     pattern = re.compile(rb"[dD]ata_?[lL]oader|loader")
 

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import WrapInIf
+from torchfix_codemods.effects import RAISES_LESS
 from torchfix_codemods.model.index import FUNCTIONS
 from torchfix_codemods.model.training import own_nodes
 from torchfix_codemods.rule import Category, Rule, Safety
@@ -63,6 +64,7 @@ class DataloaderMainGuard(Rule):
     name = "dataloader-main-guard"
     category = Category.DATALOADING
     safety = Safety.UNSAFE
+    effects = (RAISES_LESS,)
     needles = (b"torch", b"DataLoader")
 
     def find(self, file: FileModel) -> Iterator[Finding]:

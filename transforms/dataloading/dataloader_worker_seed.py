@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import NeedImport, ReplaceExpression
+from torchfix_codemods.effects import CHANGES_VALUES, RAISES_LESS
 from torchfix_codemods.rule import Category, Rule, Safety
 
 from .generators import copied_generators
@@ -72,6 +73,10 @@ class DataloaderWorkerSeed(Rule):
     name = "dataloader-worker-seed"
     category = Category.DATALOADING
     safety = Safety.SAFE
+    effects = (
+        RAISES_LESS,
+        CHANGES_VALUES,
+    )
     needles = (b"torch",)
     pattern = re.compile(rb"worker_init_fn|default_rng|RandomState|Random\(|Generator\(")
 

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import ReplaceStatement
+from torchfix_codemods.effects import RAISES_LESS
 from torchfix_codemods.model import Kind
 from torchfix_codemods.model.flow import Form
 from torchfix_codemods.rule import Category, Rule, Safety
@@ -51,6 +52,7 @@ class DiscardedTensorMove(Rule):
     name = "discarded-tensor-move"
     category = Category.DEVICES
     safety = Safety.UNSAFE
+    effects = (RAISES_LESS,)
     needles = (b"torch",)
     pattern = re.compile(rb"^[ \t]*[\w.]+\.(to|cuda|cpu|float|double|half|long|int)\(", re.MULTILINE)
 

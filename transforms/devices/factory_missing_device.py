@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import AddKeyword
+from torchfix_codemods.effects import RAISES_LESS
 from torchfix_codemods.model.index import FUNCTIONS
 from torchfix_codemods.rule import Category, Rule, Safety
 
@@ -60,6 +61,7 @@ class FactoryMissingDevice(Rule):
     name = "factory-missing-device"
     category = Category.DEVICES
     safety = Safety.UNSAFE
+    effects = (RAISES_LESS,)
     needles = (b"torch", b"forward")
 
     def find(self, file: FileModel) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from torchfix_codemods.effects import RAISES_LESS
 from torchfix_codemods.rule import Category, Rule, Safety
 
 from .placements import edits_for, placements
@@ -53,6 +54,7 @@ class HardcodedCudaCall(Rule):
     name = "hardcoded-cuda-call"
     category = Category.DEVICES
     safety = Safety.UNSAFE
+    effects = (RAISES_LESS,)
     needles = (b"torch", b".cuda(")
 
     def find(self, file: FileModel) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from torchfix_codemods.effects import RAISES_LESS
 from torchfix_codemods.rule import Category, Rule, Safety
 
 from .placements import edits_for, placements
@@ -48,6 +49,7 @@ class HardcodedCudaDevice(Rule):
     name = "hardcoded-cuda-device"
     category = Category.DEVICES
     safety = Safety.UNSAFE
+    effects = (RAISES_LESS,)
     needles = (b"torch", b"cuda")
     pattern = re.compile(rb"['\"]cuda(:\d+)?['\"]")
 

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import AddKeyword, ChangeTail, RemoveArgument, ReplaceExpression
+from torchfix_codemods.effects import MAY_GIVE_GRADIENTS, MORE_STEPS, RAISES_LESS
 from torchfix_codemods.model.torch_api import FACTORIES
 from torchfix_codemods.rule import Category, Rule, Safety
 
@@ -56,6 +57,11 @@ class LeafLostAfterMove(Rule):
     name = "leaf-lost-after-move"
     category = Category.DEVICES
     safety = Safety.UNSAFE
+    effects = (
+        RAISES_LESS,
+        MORE_STEPS,
+        MAY_GIVE_GRADIENTS,
+    )
     needles = (b"torch",)
     pattern = re.compile(rb"requires_grad|Parameter\(")
 

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import DeleteStatement
+from torchfix_codemods.effects import MAY_FREE_GRAPHS, RECORDS_NO_GRADIENTS, SAVES_LESS_FOR_BACKWARD
 from torchfix_codemods.model import Happening, Recording
 from torchfix_codemods.model.torch_api import ENABLE_GRAD, NO_GRAD_CONTEXTS, SET_GRAD_ENABLED
 from torchfix_codemods.rule import Category, Rule, Safety
@@ -63,6 +64,11 @@ class BareNoGradCall(Rule):
     name = "bare-no-grad-call"
     category = Category.GRADIENTS
     safety = Safety.SAFE
+    effects = (
+        RECORDS_NO_GRADIENTS,
+        SAVES_LESS_FOR_BACKWARD,
+        MAY_FREE_GRAPHS,
+    )
     needles = (b"torch",)
     pattern = re.compile(rb"no_grad|inference_mode|enable_grad|set_grad_enabled")
 

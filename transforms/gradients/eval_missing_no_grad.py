@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import AddDecorator, NeedImport
+from torchfix_codemods.effects import MAY_FREE_GRAPHS, RAISES_LESS, RECORDS_NO_GRADIENTS, SAVES_LESS_FOR_BACKWARD
 from torchfix_codemods.model import Kind, Recording
 from torchfix_codemods.model.roles import ENOUGH, EVALUATION_HINT
 from torchfix_codemods.model.training import own_nodes
@@ -69,6 +70,12 @@ class EvalMissingNoGrad(Rule):
     name = "eval-missing-no-grad"
     category = Category.GRADIENTS
     safety = Safety.SAFE
+    effects = (
+        RECORDS_NO_GRADIENTS,
+        SAVES_LESS_FOR_BACKWARD,
+        MAY_FREE_GRAPHS,
+        RAISES_LESS,
+    )
     needles = (b"torch", b"def ")
     pattern = EVALUATION_HINT
 

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import Unwrap
+from torchfix_codemods.effects import RAISES_LESS, RECORDS_GRADIENTS
 from torchfix_codemods.model.torch_api import NO_GRAD_CONTEXTS, SET_GRAD_ENABLED
 from torchfix_codemods.model.training import own_nodes
 from torchfix_codemods.rule import Category, Rule, Safety
@@ -61,6 +62,10 @@ class GeneratorNoGradLeak(Rule):
     name = "generator-no-grad-leak"
     category = Category.GRADIENTS
     safety = Safety.UNSAFE
+    effects = (
+        RECORDS_GRADIENTS,
+        RAISES_LESS,
+    )
     needles = (b"torch", b"yield", b"with ")
 
     def find(self, file: FileModel) -> Iterator[Finding]:

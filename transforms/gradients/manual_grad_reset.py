@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import ReplaceStatement
+from torchfix_codemods.effects import RAISES_LESS
 from torchfix_codemods.rule import Category, Rule, Safety
 
 from .resets import Reset, resets
@@ -51,6 +52,7 @@ class ManualGradReset(Rule):
     name = "manual-grad-reset"
     category = Category.GRADIENTS
     safety = Safety.SAFE
+    effects = (RAISES_LESS,)
     optional = True
     needles = (b"torch", b".grad", b"parameters()")
 

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import AddDecorator, NeedImport, RemoveArgument, WrapInWith
+from torchfix_codemods.effects import MAY_FREE_GRAPHS, RECORDS_NO_GRADIENTS, SAVES_LESS_FOR_BACKWARD, WARNS_LESS
 from torchfix_codemods.model import Happening, Recording
 from torchfix_codemods.rule import Category, Rule, Safety
 
@@ -69,6 +70,12 @@ class VolatileToNoGrad(Rule):
     name = "volatile-to-no-grad"
     category = Category.GRADIENTS
     safety = Safety.SAFE
+    effects = (
+        RECORDS_NO_GRADIENTS,
+        SAVES_LESS_FOR_BACKWARD,
+        MAY_FREE_GRAPHS,
+        WARNS_LESS,
+    )
     needles = (b"torch",)
     pattern = re.compile(rb"volatile|Variable\s*\([^)]*,[^)]*,")
 

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import MoveBefore
+from torchfix_codemods.effects import MAY_CLEAR_GRADIENTS
 from torchfix_codemods.model import Happening
 from torchfix_codemods.rule import Category, Rule, Safety
 
@@ -64,6 +65,7 @@ class ZeroGradAfterStep(Rule):
     name = "zero-grad-after-step"
     category = Category.GRADIENTS
     safety = Safety.UNSAFE
+    effects = (MAY_CLEAR_GRADIENTS,)
     optional = True
     needles = (b"torch", b"backward", b"step", b"zero_grad")
 

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import InsertBefore
+from torchfix_codemods.effects import CLEARS_GRADIENTS
 from torchfix_codemods.model import Happening, Kind
 from torchfix_codemods.model.flow import leaves
 from torchfix_codemods.rule import Category, Rule, Safety
@@ -70,6 +71,7 @@ class ZeroGradMissing(Rule):
     name = "zero-grad-missing"
     category = Category.GRADIENTS
     safety = Safety.UNSAFE
+    effects = (CLEARS_GRADIENTS,)
     needles = (b"torch", b"backward", b"step")
 
     def find(self, file: FileModel) -> Iterator[Finding]:

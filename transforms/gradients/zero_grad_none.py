@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import ReplaceStatement
+from torchfix_codemods.effects import RAISES_LESS
 from torchfix_codemods.rule import Category, Rule, Safety
 
 from .gradient_reads import read_after
@@ -53,6 +54,7 @@ class ZeroGradNone(Rule):
     name = "zero-grad-none"
     category = Category.GRADIENTS
     safety = Safety.UNSAFE
+    effects = (RAISES_LESS,)
     needles = (b"torch", b".grad")
 
     def find(self, file: FileModel) -> Iterator[Finding]:

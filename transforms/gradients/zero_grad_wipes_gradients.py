@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import MoveBefore
+from torchfix_codemods.effects import STEPS_HAVE_GRADIENTS
 from torchfix_codemods.model import Happening, Kind
 from torchfix_codemods.model.training import own_nodes
 from torchfix_codemods.rule import Category, Rule, Safety
@@ -61,6 +62,7 @@ class ZeroGradWipesGradients(Rule):
     name = "zero-grad-wipes-gradients"
     category = Category.GRADIENTS
     safety = Safety.UNSAFE
+    effects = (STEPS_HAVE_GRADIENTS,)
     needles = (b"torch", b"backward", b"zero_grad", b"step")
 
     def find(self, file: FileModel) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import NeedImport, WrapInWith
+from torchfix_codemods.effects import RAISES_LESS
 from torchfix_codemods.model import Recording
 from torchfix_codemods.model.index import FUNCTIONS
 from torchfix_codemods.model.torch_api import SET_GRAD_ENABLED
@@ -68,6 +69,7 @@ class LeafInplaceUpdate(Rule):
     name = "leaf-inplace-update"
     category = Category.INPLACE
     safety = Safety.UNSAFE
+    effects = (RAISES_LESS,)
     needles = (b"torch",)
     pattern = re.compile(rb"requires_grad|Parameter|parameters|torch\.nn|torch import nn|params")
 

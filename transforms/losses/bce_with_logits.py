@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import NeedImport, ReplaceExpression
+from torchfix_codemods.effects import replaces
 from torchfix_codemods.rule import Category, Rule, Safety
 
 from .activation import Activation, activated
@@ -68,6 +69,7 @@ class BceWithLogits(Rule):
     name = "bce-with-logits"
     category = Category.LOSSES
     safety = Safety.UNSAFE
+    effects = (replaces("Sigmoid", "BCELoss", "BCEWithLogitsLoss"),)
     needles = (b"torch", b"igmoid")
 
     def find(self, file: FileModel) -> Iterator[Finding]:

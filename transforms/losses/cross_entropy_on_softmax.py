@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from torchfix_codemods.effects import replaces
 from torchfix_codemods.rule import Category, Rule, Safety
 
 from .activation import Activation, activated, literal_integer
@@ -63,6 +64,7 @@ class CrossEntropyOnSoftmax(Rule):
     name = "cross-entropy-on-softmax"
     category = Category.LOSSES
     safety = Safety.UNSAFE
+    effects = (replaces("Softmax", "LogSoftmax", "Softmin", "Softmax2d"),)
     needles = (b"torch", b"oftmax")
 
     def find(self, file: FileModel) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from torchfix_codemods.effects import replaces
 from torchfix_codemods.rule import Category, Rule, Safety
 
 from .activation import Activation, activated
@@ -59,6 +60,7 @@ class DoubleSigmoid(Rule):
     name = "double-sigmoid"
     category = Category.LOSSES
     safety = Safety.UNSAFE
+    effects = (replaces("Sigmoid", "BCELoss", "BCEWithLogitsLoss"),)
     needles = (b"torch", b"ogits")
 
     def find(self, file: FileModel) -> Iterator[Finding]:

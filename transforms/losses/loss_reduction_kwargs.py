@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import AddKeyword, RemoveArgument
+from torchfix_codemods.effects import WARNS_LESS
 from torchfix_codemods.model.torch_api import LOSS_FUNCTIONS, LOSS_LAYERS
 from torchfix_codemods.rule import Category, Rule, Safety
 
@@ -72,6 +73,7 @@ class LossReductionKwargs(Rule):
     name = "loss-reduction-kwargs"
     category = Category.LOSSES
     safety = Safety.SAFE
+    effects = (WARNS_LESS,)
     needles = (b"torch",)
     pattern = re.compile(rb"size_average|reduce|Loss|_loss|cross_entropy|kl_div")
 

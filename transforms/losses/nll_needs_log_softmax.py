@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import NeedImport, ReplaceExpression
+from torchfix_codemods.effects import replaces
 from torchfix_codemods.rule import Category, Rule, Safety
 
 from .activation import Activation, activated, applied_by, literal_integer
@@ -71,6 +72,7 @@ class NllNeedsLogSoftmax(Rule):
     name = "nll-needs-log-softmax"
     category = Category.LOSSES
     safety = Safety.UNSAFE
+    effects = (replaces("Softmax", "LogSoftmax", "NLLLoss", "CrossEntropyLoss"),)
     needles = (b"torch", b"oftmax")
 
     def find(self, file: FileModel) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import ChangeTail
+from torchfix_codemods.effects import FREES_GRAPHS, RAISES_LESS
 from torchfix_codemods.model import Happening, Kind, Recording
 from torchfix_codemods.model.index import FUNCTIONS
 from torchfix_codemods.rule import Category, Rule, Safety
@@ -71,6 +72,10 @@ class LossGraphAccumulation(Rule):
     name = "loss-graph-accumulation"
     category = Category.MEMORY
     safety = Safety.SAFE
+    effects = (
+        FREES_GRAPHS,
+        RAISES_LESS,
+    )
     needles = (b"torch", b"backward")
 
     def find(self, file: FileModel) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import InsertAfter, InsertBefore
+from torchfix_codemods.effects import RUNS_IN_EVAL_MODE, RUNS_IN_TRAIN_MODE
 from torchfix_codemods.model import Happening, Kind
 from torchfix_codemods.model.roles import ENOUGH, EVALUATION_HINT, snake
 from torchfix_codemods.rule import Category, Rule, Safety
@@ -75,6 +76,10 @@ class EvalMissingEvalMode(Rule):
     name = "eval-missing-eval-mode"
     category = Category.MODES
     safety = Safety.UNSAFE
+    effects = (
+        RUNS_IN_EVAL_MODE,
+        RUNS_IN_TRAIN_MODE,
+    )
     needles = (b"torch",)
     pattern = re.compile(EVALUATION_HINT.pattern + rb"|load_state_dict", re.IGNORECASE)
 

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import InsertBefore
+from torchfix_codemods.effects import RUNS_IN_TRAIN_MODE
 from torchfix_codemods.model.index import FUNCTIONS
 from torchfix_codemods.rule import Category, Rule, Safety
 
@@ -90,6 +91,7 @@ class EvalModeNotRestored(Rule):
     name = "eval-mode-not-restored"
     category = Category.MODES
     safety = Safety.UNSAFE
+    effects = (RUNS_IN_TRAIN_MODE,)
     needles = (b"torch", b"eval()")
 
     def find(self, file: FileModel) -> Iterator[Finding]:

@@ -7,6 +7,14 @@ import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import ChangeTail
+from torchfix_codemods.effects import (
+    MAY_CLEAR_GRADIENTS,
+    MAY_GIVE_GRADIENTS,
+    MAY_RUN_IN_EVAL_MODE,
+    MORE_BACKWARDS,
+    MORE_STEPS,
+    RUNS_IN_TRAIN_MODE,
+)
 from torchfix_codemods.model import Kind
 from torchfix_codemods.model.facts import TENSOR
 from torchfix_codemods.model.flow import Form, catches
@@ -73,6 +81,14 @@ class MissingCallParens(Rule):
     name = "missing-call-parens"
     category = Category.MODES
     safety = Safety.UNSAFE
+    effects = (
+        MAY_RUN_IN_EVAL_MODE,
+        RUNS_IN_TRAIN_MODE,
+        MORE_STEPS,
+        MORE_BACKWARDS,
+        MAY_CLEAR_GRADIENTS,
+        MAY_GIVE_GRADIENTS,
+    )
     needles = (b"torch",)
     pattern = re.compile(rb"\.\s*(eval|train|zero_grad|step|update|backward|zero_)\s*(\)\s*)*(#|;|\r|\n|$)")
 

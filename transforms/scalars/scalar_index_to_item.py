@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import ChangeTail
+from torchfix_codemods.effects import RAISES_LESS
 from torchfix_codemods.model import Kind
 from torchfix_codemods.rule import Category, Rule, Safety
 
@@ -58,6 +59,7 @@ class ScalarIndexToItem(Rule):
     name = "scalar-index-to-item"
     category = Category.SCALARS
     safety = Safety.SAFE
+    effects = (RAISES_LESS,)
     needles = (b"torch", b"[0]")
     pattern = re.compile(rb"[\w)]\[0\](?![.\[\w])")
 

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchfix_codemods.edits import ChangeMethod, ChangeTail
+from torchfix_codemods.effects import RAISES_LESS
 from torchfix_codemods.rule import Category, Rule, Safety
 
 from .accuracies import has_no_dimension, source_call
@@ -70,6 +71,7 @@ class TopkAccuracyLegacy(Rule):
     name = "topk-accuracy-legacy"
     category = Category.SCALARS
     safety = Safety.SAFE
+    effects = (RAISES_LESS,)
     needles = (b"torch",)
     pattern = re.compile(rb"\.view\(|[\w)\]]\[0\](?![.\[\w])")
 
