@@ -22,9 +22,10 @@ ALLOWED = {
     "workspace": {"engine", "model", "source", "rule"},
     "measured": set(),
     "sandbox": set(),
+    "blame": {"rule", "workspace", "sandbox", "source", "engine"},
     "output": {"rule", "workspace", "measured"},
     "verify": {"rule", "output", "measured"},
-    "cli": {"catalogue", "rule", "workspace", "output", "verify", "measured", ""},
+    "cli": {"blame", "sandbox", "catalogue", "rule", "workspace", "output", "verify", "measured", ""},
     "__main__": {"cli"},
     "": set(),
 }

@@ -21,8 +21,8 @@ class Result(Generic[Id]):
 
     kept: frozenset[Id]
     """A set that passes."""
-    guilty: tuple[Id, ...]
-    """Those that make a set fail that passes without them, in order."""
+    guilty: Mapping[Id, frozenset[Id]]
+    """Those that make a set fail that passes without them, in order, and that set with them."""
     untried: tuple[Id, ...]
     """Those that were left out without such a proof, since the budget was exhausted."""
     exhausted: bool
@@ -49,7 +49,7 @@ def largest(
     except Exhausted:
         exhausted = True
     left = [item for items in groups.values() for item in items if item not in search.kept]
-    guilty = tuple(item for item in left if item in search.guilty)
+    guilty = {item: search.guilty[item] for item in left if item in search.guilty}
     untried = tuple(item for item in left if item not in search.guilty)
     return Result(search.kept, guilty, untried, exhausted or bool(untried))
 
@@ -63,7 +63,7 @@ class _Search(Generic[Id]):
         self._passes, self._outcome, self._budget = passes, outcome, budget
         self._known: dict[Hashable, bool] = {outcome(base): True}
         self.kept = base
-        self.guilty: set[Id] = set()
+        self.guilty: dict[Id, frozenset[Id]] = {}
 
     def by_groups(self, groups: list[list[Id]]) -> None:
         """Keep whole groups, then what can be kept of the others; each of those has its share of the budget."""
@@ -121,7 +121,7 @@ class _Search(Generic[Id]):
 
     def _blame(self, unit: list[Id]) -> None:
         if len(unit) == 1:
-            self.guilty.add(unit[0])
+            self.guilty[unit[0]] = self.kept.union(unit)
 
     def _adds(self, units: Iterable[list[Id]]) -> bool:
         """Keep units beside what is kept, if that passes."""

@@ -15,7 +15,7 @@ from .apply import apply
 from .check import check
 from .diff import diff
 from .files import USAGE, guarded
-from .options import OPTIONS, PATHS_HELP, Option, Settings, settings
+from .options import PATHS_HELP, Option, Settings, options_of, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,9 @@ app = typer.Typer(
 )
 _TYPES: dict[str, Any] = {
     "names": list[str] | None,
+    "texts": list[str] | None,
     "flag": bool | None,
+    "size": str | None,
     "number": int | None,
     "text": str | None,
     "color": str | None,
@@ -67,8 +69,9 @@ def _on_files(function: Callable[[Settings], int]) -> None:
     paths = inspect.Parameter(
         "paths", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[list[str] | None, typer.Argument(help=PATHS_HELP)]
     )
-    command.__signature__ = inspect.Signature([paths, *map(_parameter, OPTIONS)])  # type: ignore[attr-defined]  # typer reads it
-    command.__annotations__ = {p.name: p.annotation for p in [paths, *map(_parameter, OPTIONS)]}
+    parameters = [paths, *map(_parameter, options_of(function.__name__))]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
     app.command(function.__name__, help=_SUMMARIES[function])(command)
 
 

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 def apply(settings: Settings) -> int:
     """Write the fixed files and print a summary; 0 when nothing is left, 1 when findings are."""
+    if settings.verify_with:
+        from .verified import apply_verified
+
+        return apply_verified(settings)
     task = RewriteTask(rules_of(settings), minimum_of(settings), surroundings_of(settings))
     if settings.reads_stdin:
         return _filter(task.text(stdin_name(settings), stdin_text()), settings)
@@ -37,7 +41,7 @@ def apply(settings: Settings) -> int:
         done += [] if problem else [result]
     status = tell_failures(failures, settings)
     if not settings.quiet:
-        _print_summary(done, settings)
+        print_summary(done, settings)
     return max(status, FOUND if any(result.remaining for result in done) else CLEAN)
 
 
@@ -63,7 +67,8 @@ def _filter(result: Rewrote | Failure, settings: Settings) -> int:
     return FOUND if result.remaining else CLEAN
 
 
-def _print_summary(results: list[Rewrote], settings: Settings) -> None:
+def print_summary(results: list[Rewrote], settings: Settings) -> None:
+    """A table of what was fixed and what is left, by rule."""
     fixed = Counter(finding.rule for result in results for finding in result.fixed)
     left = Counter(located.finding.rule for result in results for located in result.remaining)
     files = Counter(rule for result in results for rule in {f.rule for f in result.fixed} | {loc.finding.rule for loc in result.remaining})

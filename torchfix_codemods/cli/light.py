@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from .check import check
 from .files import guarded
-from .options import OPTIONS, Option, Settings, UsageError, settings
+from .options import Option, Settings, UsageError, options_of, settings
 
 
 class _Parser(argparse.ArgumentParser):
@@ -24,7 +24,7 @@ def run_check(arguments: list[str]) -> int:
 def parser() -> argparse.ArgumentParser:
     """The options of the table, as argparse knows them."""
     made = _Parser(prog=f"{_program()} check", add_help=False, allow_abbrev=False)
-    for option in OPTIONS:
+    for option in options_of("check"):
         _add(made, option)
     made.add_argument("paths", nargs="*")
     return made
@@ -38,7 +38,7 @@ def _parsed(arguments: list[str]) -> Settings:
 def _add(made: argparse.ArgumentParser, option: Option) -> None:
     if option.takes == "flag":
         made.add_argument(*option.flags, dest=option.name, action="store_true", default=None)
-    elif option.takes == "names":
+    elif option.takes in {"names", "texts"}:
         made.add_argument(*option.flags, dest=option.name, action="append")
     else:
         made.add_argument(*option.flags, dest=option.name, type=int if option.takes == "number" else str)

@@ -22,3 +22,7 @@ class Selection:
     def of(self, path: str) -> Callable[[Group], bool]:
         """Whether a fix of one file may be applied."""
         return lambda group: ((path, group) in self.named) != self.others
+
+    def part(self, path: str) -> Selection:
+        """What it says of one file: equal parts have equal results."""
+        return Selection(frozenset(fix for fix in self.named if fix[0] == path), self.others)

@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class NotWritten(Exception):
@@ -21,18 +25,55 @@ def write(path: str, before: bytes, after: bytes, root: str) -> None:
     target = os.path.realpath(path)
     _refuse_unless_plain(path, target, os.path.realpath(root))
     try:
-        _replace(target, before, after)
+        temporary = _staged(target, before, after)
+        _rename(temporary, target)
     except OSError as error:
         raise NotWritten(f"can't be written: {error.strerror}") from None
 
 
+def write_together(changes: Sequence[tuple[str, bytes, bytes]], root: str) -> None:
+    """Replace several files, given by path, what they still hold, and what they shall hold; raises `NotWritten` if any can't be.
+
+    All new files lie beside the old ones before the first of them takes its name. Whoever calls this keeps signals off.
+    """
+    staged: list[tuple[str, str]] = []
+    try:
+        for path, before, after in changes:
+            try:
+                target = os.path.realpath(path)
+                _refuse_unless_plain(path, target, os.path.realpath(root))
+                staged.append((_staged(target, before, after), target))
+            except NotWritten as error:
+                raise NotWritten(f"{path}: {error}") from None
+            except OSError as error:
+                raise NotWritten(f"{path}: can't be written: {error.strerror}") from None
+        while staged:
+            _rename(*staged.pop(0))
+    finally:
+        for temporary, _ in staged:
+            os.unlink(temporary)
+
+
+def _rename(temporary: str, target: str) -> None:
+    try:
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
 def may_write(path: str, root: str) -> bool:
     """Whether `write` is likely to be able to replace a file."""
+    return not obstacle(path, root)
+
+
+def obstacle(path: str, root: str) -> str:
+    """What stands against replacing a file, for people; empty when nothing does."""
     try:
         _refuse_unless_plain(path, os.path.realpath(path), os.path.realpath(root))
-    except NotWritten:
-        return False
-    return True
+    except NotWritten as refusal:
+        return str(refusal)
+    return ""
 
 
 def _refuse_unless_plain(path: str, target: str, root: str) -> None:
@@ -50,7 +91,8 @@ def _refuse_unless_plain(path: str, target: str, root: str) -> None:
         raise NotWritten("is read-only")
 
 
-def _replace(target: str, before: bytes, after: bytes) -> None:
+def _staged(target: str, before: bytes, after: bytes) -> str:
+    """A new file beside the target, that only waits for its name."""
     folder, name = os.path.split(target)
     handle, temporary = tempfile.mkstemp(prefix=f".{name}.", suffix=".torchfix", dir=folder)
     try:
@@ -60,10 +102,10 @@ def _replace(target: str, before: bytes, after: bytes) -> None:
             os.fsync(file.fileno())
         os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
         _refuse_if_changed(target, before)
-        os.replace(temporary, target)
     except BaseException:
         os.unlink(temporary)
         raise
+    return temporary
 
 
 def _refuse_if_changed(target: str, before: bytes) -> None:
