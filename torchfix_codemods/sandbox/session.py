@@ -19,7 +19,9 @@ from .signals import deferred, interrupting
 from .sizes import check_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    Environ = Callable[[Mapping[str, str]], Mapping[str, str]]
 
 COPY_LIMIT = 2_000_000_000
 """Bytes."""
@@ -47,15 +49,20 @@ class Sandbox:
         self._temporary = os.path.join(os.path.dirname(copy.folder), "tmp")
         self._environs: dict[str, dict[str, str]] = {}
 
-    def trial(self, command: str, replacements: Mapping[str, bytes]) -> Outcome:
+    @property
+    def folder(self) -> str:
+        """The copy of the top."""
+        return self._copy.folder
+
+    def trial(self, command: str, replacements: Mapping[str, bytes], environ: Environ = dict) -> Outcome:
         """Run a command in the pristine copy, but for files whose content is given by path below the top.
 
-        Raises `NotCopied`.
+        `environ` makes the variables of this run out of those that all get. Raises `NotCopied`.
         """
         self._empty_temporary_folder()
         env = self._environ(command)
         self._copy.reset(replacements)
-        return run(self._inside(command), self._cwd, env, self._limits)
+        return run(self._inside(command), self._cwd, environ(env), self._limits)
 
     def _empty_temporary_folder(self) -> None:
         remove(self._temporary)

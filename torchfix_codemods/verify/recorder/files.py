@@ -122,7 +122,7 @@ def _option(value: Any) -> str:
 def install(writer: Writer) -> None:
     """Wrap both functions."""
     recorder, save, load = Files(writer), torch.save, torch.load
-    saved, loaded, failed = (writer.guarded(note) for note in (recorder.saved, recorder.loaded, recorder.failed))
+    saved, loaded, failed = writer.guarded(recorder.saved), writer.guarded(recorder.loaded), writer.guarded(recorder.failed)
 
     @functools.wraps(save)
     def recorded_save(obj: Any, f: Any, *arguments: Any, **keywords: Any) -> Any:

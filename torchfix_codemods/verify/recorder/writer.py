@@ -17,7 +17,7 @@ PENDING = 256
 FULL = 256
 """Events of a series that are all written; of later ones, as many again for each doubling."""
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Function = TypeVar("Function", bound="Callable[..., Any]")
 
 
 class Writer:

@@ -1,0 +1,101 @@
+"""`verify --script`: what the fixes change in the behaviour of the user's own program."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from ..output.behaviour import print_behaviour
+from ..rule import Safety
+from ..sandbox import NotCopied, opened
+from ..verify.applied import applied
+from ..verify.report import costs, curves, promises
+from ..verify.script import Comparison, Fixes, NothingRecorded, Script
+from ..workspace.run import Failure
+from ..workspace.settle import settled
+from ..workspace.tasks import RewriteTask, Rewrote
+from .files import CLEAN, FOUND, minimum_of, over_files, rules_of, surroundings_of, tell_failures
+from .options import UsageError
+from .verified import sandbox_options
+
+if TYPE_CHECKING:
+    from .options import Settings
+
+
+def verify_script(settings: Settings, json_file: str, html_file: str) -> int:
+    """Run the command of the settings before and after the fixes and report; 1 when something got worse that no rule promises.
+
+    The report goes to the files too that are named. Raises `UsageError` when there is nothing to run or to record.
+    """
+    if os.name != "posix":
+        raise UsageError("--script needs a POSIX system")
+    all_results = _rewritten(settings, minimum_of(settings))
+    failures = [result for result in all_results if isinstance(result, Failure)]
+    status = tell_failures(failures, settings)
+    results = [result for result in all_results if isinstance(result, Rewrote) and result.after != result.before]
+    if not results:
+        print("Nothing to fix, so nothing to compare.")
+        return status
+    comparison = _compared(settings, results)
+    rows, prices = promises(comparison), costs(comparison)
+    _write_files(comparison, json_file, html_file)
+    print_behaviour(comparison, rows, prices)
+    return max(status, FOUND if comparison.regressions else CLEAN)
+
+
+def _rewritten(settings: Settings, minimum: Safety) -> list[Rewrote | Failure]:
+    task = RewriteTask(rules_of(settings), minimum, surroundings_of(settings))
+    return list(settled(task, over_files(task, settings)))
+
+
+def _compared(settings: Settings, results: list[Rewrote]) -> Comparison:
+    rules = {rule.name: rule for rule in rules_of(settings)()}
+    try:
+        with opened([result.path for result in results], sandbox_options(settings)) as sandbox:
+
+            def below_top(path: str) -> str:
+                return os.path.relpath(os.path.realpath(path), sandbox.top)
+
+            def fixes(results: list[Rewrote]) -> Fixes:
+                files = {below_top(result.path): result.after for result in results if result.after != result.before}
+                return Fixes(tuple(applied(results, sandbox.top, rules)), files)
+
+            sources = {below_top(result.path): result.before for result in results}
+            everything = fixes(results)
+            script = Script(sandbox, settings.verify_with, sources, _tell)
+            return script.compare(everything, fixes(_safe_only(settings, everything)) if _is_mixed(everything) else None)
+    except (NotCopied, NothingRecorded) as error:
+        raise UsageError(str(error)) from None
+
+
+def _is_mixed(fixes: Fixes) -> bool:
+    """Whether there are safe fixes among unsafe ones."""
+    return {fix.safety for fix in fixes.applied} == {Safety.SAFE, Safety.UNSAFE}
+
+
+def _safe_only(settings: Settings, _: Fixes) -> list[Rewrote]:
+    return [result for result in _rewritten(settings, Safety.SAFE) if isinstance(result, Rewrote)]
+
+
+def _tell(text: str) -> None:
+    print(text, end="", file=sys.stderr, flush=True)
+
+
+def _write_files(comparison: Comparison, json_file: str, html_file: str) -> None:
+    if json_file:
+        from ..output.behaviour_json import as_json
+
+        _write(json_file, as_json(comparison, promises(comparison), costs(comparison)))
+    if html_file:
+        from ..output.behaviour_page import as_page
+
+        _write(html_file, as_page(comparison, promises(comparison), costs(comparison), curves(comparison)))
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageError(f"{path} can't be written: {error.strerror}") from None

@@ -1,0 +1,163 @@
+"""Run a command of the user before and after the fixes, recorded, and judge what has changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from ..rule import Safety
+from .applied import edited_lines, with_reached
+from .changes import changes
+from .facts import Facts, Key, facts_of
+from .judgement import Applied, Judged, Kind, judge
+from .trace import Process, read_traces
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ..sandbox import Outcome, Sandbox
+
+SEED = 0
+_SITE = Path(__file__).parent / "recorder" / "site"
+"""Put on the path of the command: Python loads `sitecustomize` from it when it starts."""
+
+
+class NothingRecorded(Exception):
+    """The command left no trace; the text says what to do."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of the command."""
+
+    outcome: Outcome
+    processes: tuple[Process, ...] = ()
+
+    @property
+    def facts(self) -> Facts:
+        """What is compared."""
+        return facts_of(self.processes, self.outcome.stdout.text)
+
+
+@dataclass(frozen=True)
+class Fixes:
+    """Some fixes, and the files that they change."""
+
+    applied: tuple[Applied, ...]
+    files: Mapping[str, bytes]
+    """The new content by path below the top of the project."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The command before and after the fixes."""
+
+    command: str
+    plain: Run
+    """Before the fixes, not recorded."""
+    before: Run
+    after: Run
+    fixes: tuple[Applied, ...]
+    judged: tuple[Judged, ...]
+    """What the fixes have changed together."""
+    safe_judged: tuple[Judged, ...] | None
+    """What the safe fixes have changed alone; None when there was nothing to tell apart."""
+    varying: tuple[str, ...]
+    """What differs from run to run without any fix, and was not judged."""
+
+    @property
+    def slowdown(self) -> float:
+        """How many times as long the command takes when it is recorded."""
+        return self.before.outcome.seconds / max(self.plain.outcome.seconds, 1e-9)
+
+    @property
+    def regressions(self) -> list[Judged]:
+        """The changes that no rule has promised, each once."""
+        found = {(j.change.key, j.change.after): j for j in (*(self.safe_judged or ()), *self.judged) if j.kind is Kind.REGRESSION}
+        return list(found.values())
+
+
+class Tell(Protocol):
+    """Shows progress."""
+
+    def __call__(self, text: str) -> None:
+        """Show one line."""
+
+
+class Script:
+    """Runs of one command on one project."""
+
+    def __init__(self, sandbox: Sandbox, command: str, sources: Mapping[str, bytes], tell: Tell) -> None:
+        self._sandbox, self._command, self._sources, self._tell = sandbox, command, sources, tell
+        self._edited: dict[str, list[int]] = {}
+
+    def compare(self, fixes: Fixes, safe: Fixes | None) -> Comparison:
+        """Run the command before and after; `safe` are the safe fixes alone, where there are unsafe ones too.
+
+        Raises `NothingRecorded`, and `NotCopied`.
+        """
+        self._edited = edited_lines(fixes.applied, self._sources)
+        plain = self._run("before the fixes, not recorded", {}, recorded=False)
+        before = self._run("before the fixes, recorded", {})
+        if not before.processes:
+            raise NothingRecorded(_nothing_recorded(self._command, before.outcome))
+        applied = with_reached(fixes.applied, before.processes, self._sources)
+        after = self._run("after the fixes", fixes.files)
+        judged = judge(changes(before.facts, after.facts), applied)
+        safe_judged = self._safe(before, safe, applied) if safe else None
+        varying = self._varying(before, [*judged, *(safe_judged or ())])
+        names = tuple(sorted({f"{key.aspect.value}: {key.label}" for key in varying}))
+        kept = _without(varying, judged)
+        kept_safe = None if safe_judged is None else _without(varying, safe_judged)
+        return Comparison(self._command, plain, before, after, tuple(applied), kept, kept_safe, names)
+
+    def _safe(self, before: Run, safe: Fixes, applied: Sequence[Applied]) -> list[Judged]:
+        """With the safe fixes alone the values have to be the same."""
+        after = self._run("after the safe fixes", safe.files)
+        return judge(changes(before.facts, after.facts), [fix for fix in applied if fix.safety is Safety.SAFE])
+
+    def _varying(self, before: Run, judged: Sequence[Judged]) -> set[Key]:
+        """What differs when the command is simply run again; asked only where something is to be explained."""
+        if all(j.kind is not Kind.REGRESSION for j in judged):
+            return set()
+        again = self._run("before the fixes once more, since something has changed that no rule has promised", {})
+        return {change.key for change in changes(before.facts, again.facts)}
+
+    def _run(self, what: str, files: Mapping[str, bytes], recorded: bool = True) -> Run:
+        self._tell(f"running `{self._command}` {what} …")
+        with tempfile.TemporaryDirectory(prefix="torchfix-traces-") as folder:
+            traces = os.path.join(folder, "traces")
+            os.mkdir(traces)
+            edited = os.path.join(folder, "edited.json")
+            Path(edited).write_text(json.dumps(self._edited), encoding="utf-8")
+            recording = {"TORCHFIX_TRACES": traces, "TORCHFIX_EDITED": edited} if recorded else {}
+            outcome = self._sandbox.trial(self._command, files, self._environ(recording))
+            self._tell(f" {'passed' if outcome.passed else outcome.reason}, {outcome.seconds:.1f} s\n")
+            return Run(outcome, read_traces(traces))
+
+    def _environ(self, recording: Mapping[str, str]) -> Callable[[Mapping[str, str]], Mapping[str, str]]:
+        """The variables of a run: the same seeds in all of them."""
+
+        def environ(env: Mapping[str, str]) -> Mapping[str, str]:
+            path = os.pathsep.join(filter(None, (str(_SITE), env.get("PYTHONPATH"))))
+            own = {"TORCHFIX_SEED": str(SEED), "TORCHFIX_ROOT": self._sandbox.folder, "PYTHONHASHSEED": "0", "PYTHONPATH": path}
+            return {**env, **own, **recording}
+
+        return environ
+
+
+def _without(varying: set[Key], judged: Sequence[Judged]) -> tuple[Judged, ...]:
+    return tuple(j for j in judged if j.change.key not in varying)
+
+
+def _nothing_recorded(command: str, outcome: Outcome) -> str:
+    log = "\n".join(f"    {line}" for line in outcome.log().splitlines())
+    end = f"; the end of its log:\n{log}" if log else ""
+    return (
+        f"`{command}` ({outcome.reason}) did nothing with torch that could be recorded: it has to be a command that runs the code "
+        f"with a Python which has torch, and that reads PYTHONPATH (not `python -I`){end}"
+    )
