@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 from torchfix_codemods.measured import Measured, dumps, measured, place
 from torchfix_codemods.output.page import index, overview, page
 from torchfix_codemods.transforms import CHAIN
-from torchfix_codemods.verify.case import cases
-from torchfix_codemods.verify.measure import Breach, counted, digest, measure
+from torchfix_codemods.verify.case import cases, digest
+from torchfix_codemods.verify.measure import Breach, counted, measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,8 +6,9 @@ import pytest
 
 from torchfix_codemods.cli.prove import found, rewritten
 from torchfix_codemods.measured import Measured, differences, measured
-from torchfix_codemods.verify.command import Tool, execute, text_problem
+from torchfix_codemods.verify.command import Tool, text_problem
 from torchfix_codemods.verify.measure import rows
+from torchfix_codemods.verify.sides import execute
 
 from .collection import EXECUTED, REWRITES, RULES, identify
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from torchfix_codemods.rule import Category, Rule, Safety
-from torchfix_codemods.verify import execute
 from torchfix_codemods.verify.command import Tool, run
+from torchfix_codemods.verify.interpreter import Interpreter, present
 
 HARNESS = "def observe(program, device):\n    return {'value': program.load().value}\n"
 
@@ -60,10 +60,10 @@ def fixtures(tmp_path):
 @pytest.fixture
 def prove(fixtures, capsys, monkeypatch):
     """The exit status, and each printed row as words."""
-    monkeypatch.setattr(execute, "has_cuda", lambda: False)
+    monkeypatch.setattr(Interpreter, "device_name", lambda _, device: "CPU" if device == "cpu" else "")
 
-    def proof(tool=GOOD, device="all", rule=None):
-        status = run([rule or SomeRule()], device, fixtures, tool)
+    def proof(tool=GOOD, device="all", rule=None, record=None):
+        status = run([rule or SomeRule()], device, fixtures, tool, present(), record)
         printed = capsys.readouterr()
         return status, [" ".join(line.split()) for line in printed.out.splitlines()], printed.err
 
@@ -81,13 +81,13 @@ def test_everything_holds(prove):
         "some-rule rewritten cuda not verified",
         "some-rule 2 refusals silent holds",
         "some-rule 1 report made holds",
-        "5 promises kept, 0 broken, 1 not verified.",
+        f"5 promises kept, 0 broken, 1 not verified: {present().versions}.",
     ]
 
 
 def test_fixtures_can_be_named_from_the_current_folder(fixtures, capsys, monkeypatch):
     monkeypatch.chdir(fixtures.parent)
-    assert run([SomeRule()], "cpu", Path(fixtures.name), GOOD) == 0
+    assert run([SomeRule()], "cpu", Path(fixtures.name), GOOD, present()) == 0
     assert "5 promises kept" in capsys.readouterr().out
 
 

@@ -80,7 +80,7 @@ def test_equal_is_exact_without_a_tolerance():
 
 
 def test_a_child_that_hangs_dies_or_raises_is_contained():
-    from torchfix_codemods.verify.execute import in_child
+    from torchfix_codemods.verify.child import in_child
 
     assert in_child(lambda: {"x": 1}, 30).observations == {"x": 1}
     assert "more than 0.2 seconds" in in_child(lambda: time.sleep(60) or {}, 0.2).failure

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from .specifier import torch_specifier
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -56,10 +58,15 @@ class Contract:
     seed: int = 0
     unsafe: bool = False
     """Whether the fix of this case is one of those that need `--unsafe-fixes`."""
+    torch: str = ""
+    """The versions of torch on which it holds, as `>=2.6`; every one when empty."""
+    instead: Mapping[str, Mapping[str, Promise]] = field(default_factory=dict)
+    """For a device: the promises that hold there in place of those of the same name."""
 
     def on(self, device: str) -> Contract:
         """What is promised on one device."""
-        return replace(self, promises={name: promise for name, promise in self.promises.items() if promise.device in {"", device}})
+        promises = {**self.promises, **self.instead.get(device, {})}
+        return replace(self, promises={name: promise for name, promise in promises.items() if promise.device in {"", device}}, instead={})
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +91,7 @@ class Verdict:
 
 def read_contract(data: Mapping[str, Any]) -> Contract:
     """A contract from its TOML; raises `ValueError` for what it doesn't know."""
-    unknown = set(data) - {"devices", "seed", "unsafe", "promises"}
+    unknown = set(data) - {"devices", "seed", "unsafe", "torch", "promises", *DEVICES}
     if unknown:
         raise ValueError(f"unknown keys in a contract: {', '.join(sorted(unknown))}")
     if not data.get("promises"):
@@ -92,8 +99,18 @@ def read_contract(data: Mapping[str, Any]) -> Contract:
     devices = tuple(data.get("devices", ("cpu",)))
     if not devices or set(devices) - set(DEVICES):
         raise ValueError(f"devices is a list of {', '.join(DEVICES)}")
-    promises = {name: _promise(name, value) for name, value in data["promises"].items()}
-    return Contract(promises, devices, data.get("seed", 0), data.get("unsafe", False))
+    return Contract(
+        _promises(data["promises"]),
+        devices,
+        data.get("seed", 0),
+        data.get("unsafe", False),
+        torch_specifier(data.get("torch", "")),
+        {device: _promises(data[device]) for device in DEVICES if device in data},
+    )
+
+
+def _promises(table: Mapping[str, object]) -> dict[str, Promise]:
+    return {name: _promise(name, value) for name, value in table.items()}
 
 
 def _promise(name: str, value: object) -> Promise:
