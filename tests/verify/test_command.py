@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from torchfix_codemods.recorded import loads
 from torchfix_codemods.rule import Category, Rule, Safety
 from torchfix_codemods.verify.command import Tool, run
 from torchfix_codemods.verify.interpreter import Interpreter, present
@@ -163,3 +164,37 @@ def test_a_fixture_that_is_none_is_told_with_its_file(prove, fixtures):
     assert (status, lines) == (2, [])
     assert error.startswith("error: ")
     assert "contract.toml: " in error
+
+
+def test_an_absent_gpu_is_told_and_is_an_error_when_it_was_asked_for(prove):
+    status, _, error = prove()
+    assert (status, error) == (0, f"No GPU is here that {present().versions} can use: run this on a machine with one.\n")
+    status, lines, error = prove(device="cuda")
+    assert (status, error.partition(" is here")[0]) == (2, "No GPU")
+    assert "some-rule rewritten cuda not verified" in lines
+    assert prove(device="cpu")[2] == ""
+
+
+def test_a_case_for_another_torch_is_not_executed(prove, fixtures):
+    contract = fixtures / "some-rule" / "rewritten" / "contract.toml"
+    contract.write_text('torch = ">=99"\n' + contract.read_text())
+    (fixtures / "some-rule" / "harness.py").write_text("raise RuntimeError")
+    status, lines, _ = prove(device="cpu")
+    assert status == 0
+    assert "some-rule rewritten cpu needs torch >=99" in lines
+    assert lines[-1] == f"3 promises kept, 0 broken, 0 not verified, 1 for another torch: {present().versions}."
+
+
+def test_what_was_executed_is_recorded(prove, tmp_path):
+    record = tmp_path / "record.json"
+    assert prove(record=record)[0] == 0
+    (entry,) = loads(record.read_text())
+    assert (entry.device, entry.rule, entry.case, entry.promises, entry.verdict) == ("cpu", "some-rule", "rewritten", 2, "holds")
+
+
+def test_a_record_that_is_none_stays_as_it_is(prove, tmp_path):
+    record = tmp_path / "record.json"
+    record.write_text("precious")
+    status, lines, error = prove(record=record)
+    assert (status, lines, record.read_text()) == (2, [], "precious")
+    assert error.startswith(f"error: {record}: can't be read as a record")

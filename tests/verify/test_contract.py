@@ -8,6 +8,7 @@ import time
 import pytest
 
 from torchfix_codemods.verify.contract import Side, equal, judge, read_contract
+from torchfix_codemods.verify.specifier import allows
 
 
 def breaches(promise, before, after, name="x"):
@@ -71,6 +72,33 @@ def test_a_side_that_fails_is_a_breach():
 def test_contracts_with_mistakes(data):
     with pytest.raises(ValueError, match=r"promise|unknown"):
         read_contract(data)
+
+
+def test_a_device_may_promise_something_else():
+    promises = {"x": {"before": 1, "after": 2}, "memory": {"relation": "less", "device": "cuda"}, "y": "same"}
+    contract = read_contract({"promises": promises, "cuda": {"x": "same"}})
+    assert {name: promise.text for name, promise in contract.on("cpu").promises.items()} == {"x": "before 1, after 2", "y": "same"}
+    assert {name: promise.text for name, promise in contract.on("cuda").promises.items()} == {"x": "same", "memory": "less", "y": "same"}
+
+
+@pytest.mark.parametrize(
+    ("specifier", "version", "allowed"),
+    [
+        ("", "1.0", True),
+        (">=2.6", "2.6.0+cu124", True),
+        (">=2.6", "2.5.1", False),
+        (">=2.6", "2.10.0", True),
+        (">=2.6,<2.10", "2.10.0", False),
+        (">=2.6", "2.7.0.dev20250101+cpu", True),
+    ],
+)
+def test_versions_of_torch(specifier, version, allowed):
+    assert allows(specifier, version) == allowed
+
+
+def test_a_version_that_is_no_specifier_is_a_mistake():
+    with pytest.raises(ValueError, match=r'torch is a version specifier such as ">=2.6"'):
+        read_contract({"promises": {"x": "same"}, "torch": "2.6"})
 
 
 def test_equal_is_exact_without_a_tolerance():
