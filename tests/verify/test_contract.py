@@ -27,6 +27,7 @@ def breaches(promise, before, after, name="x"):
         ({"close": 1e-6}, 1.0, 1.0 + 1e-9),
         ({"before": True, "after": False}, True, False),
         ({"after": 3}, None, 3),
+        ({"before": {"one_of": ["A", "B"]}, "after": "C"}, "B", "C"),
         ({"relation": "less", "after": 0}, 8, 0),
         ({"relation": "same", "after": "nothing"}, "nothing", "nothing"),
     ],
@@ -48,6 +49,8 @@ def test_kept(promise, before, after):
         ({"before": True, "after": False}, False, False, "before is False"),
         ({"before": True, "after": False}, True, True, "after is True"),
         ({"after": 3}, 3, 3, "the old one gives it too"),
+        ({"before": {"one_of": ["A", "B"]}, "after": "C"}, "D", "C", "before is 'D'"),
+        ({"before": {"one_of": ["A", "B"]}, "after": "B"}, "B", "B", "promised to change, but did not"),
         ({"after": 3}, None, 4, "after is 4"),
         ({"relation": "less", "after": 0}, 8, 1, "after is 1"),
         ("same", None, None, "never observed"),
@@ -68,9 +71,17 @@ def test_a_side_that_fails_is_a_breach():
     assert [(v.observation, v.breach) for v in verdicts] == [("after side", "took too long")]
 
 
-@pytest.mark.parametrize("data", [{"promises": {"x": "equal"}}, {"promises": {"x": {"befor": 1}}}, {"promises": {}, "seeds": 1}])
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"promises": {"x": "equal"}},
+        {"promises": {"x": {"befor": 1}}},
+        {"promises": {}, "seeds": 1},
+        {"promises": {"x": {"before": {"one_of": "A"}}}},
+    ],
+)
 def test_contracts_with_mistakes(data):
-    with pytest.raises(ValueError, match=r"promise|unknown"):
+    with pytest.raises(ValueError, match=r"promise|unknown|one_of"):
         read_contract(data)
 
 

@@ -152,5 +152,5 @@ def _row(case: Case, device: str, verdict: Verdict) -> Row:
 
 
 def _short(value: object) -> str:
-    text = str(value)
+    text = str(value).replace("\n", "\\n")
     return text if len(text) <= _WIDTH else text[: _WIDTH - 1] + "…"

@@ -17,6 +17,16 @@ DEVICES = ("cpu", "cuda")
 
 
 @dataclass(frozen=True, slots=True)
+class OneOf:
+    """A value that is one of these: builds and versions of torch differ in how they say the same."""
+
+    values: tuple[object, ...]
+
+    def __repr__(self) -> str:
+        return f"one of {', '.join(map(repr, self.values))}"
+
+
+@dataclass(frozen=True, slots=True)
 class Promise:
     """What must hold of one observation."""
 
@@ -117,12 +127,22 @@ def _promise(name: str, value: object) -> Promise:
     table = {"relation": value} if isinstance(value, str) else value
     if not isinstance(table, dict) or not table or set(table) - {"relation", "close", "before", "after", "device"}:
         raise ValueError(f"{name}: a promise has relation, close, before, after and device, and nothing else")
-    promise = Promise(**table)
+    values = {key: _value(name, table[key]) for key in ("before", "after") if key in table}
+    promise = Promise(**{**table, **values})
     if promise.relation not in {"", *RELATIONS}:
         raise ValueError(f"{name}: a relation promised is one of {', '.join(RELATIONS)}, not {promise.relation!r}")
     if promise.device not in {"", *DEVICES}:
         raise ValueError(f"{name}: the device of a promise is one of {', '.join(DEVICES)}, not {promise.device!r}")
     return promise
+
+
+def _value(name: str, value: object) -> object:
+    """A promised value; `{ one_of = […] }` leaves a choice."""
+    if not isinstance(value, dict) or "one_of" not in value:
+        return value
+    if set(value) != {"one_of"} or not isinstance(value["one_of"], list):
+        raise ValueError(f'{name}: a choice is {{ one_of = ["this", "that"] }}, and nothing else')
+    return OneOf(tuple(value["one_of"]))
 
 
 def judge(contract: Contract, before: Side, after: Side) -> list[Verdict]:
@@ -152,7 +172,8 @@ def _breaches(promise: Promise, before: object, after: object) -> Iterator[str]:
         yield "promised, but never observed"
         return
     for name, seen, promised in (("before", before, promise.before), ("after", after, promise.after)):
-        if promised is not _NOTHING and not equal(seen, promised):
+        allowed = promised.values if isinstance(promised, OneOf) else (promised,)
+        if promised is not _NOTHING and not any(equal(seen, value) for value in allowed):
             yield f"{name} is {_shown(seen)!r}"
     if promise.before is not _NOTHING and promise.after is not _NOTHING and equal(before, after):
         yield "promised to change, but did not"
