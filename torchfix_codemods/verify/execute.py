@@ -73,6 +73,13 @@ def load_module(path: Path, name: str) -> ModuleType:
     return module
 
 
+_ENVIRONMENT = {
+    "cpu": {"CUDA_VISIBLE_DEVICES": ""},
+    # Sums in the same order, and with all digits: both are read when CUDA starts, in the process of the side.
+    "cuda": {"CUBLAS_WORKSPACE_CONFIG": ":4096:8", "NVIDIA_TF32_OVERRIDE": "0"},
+}
+
+
 def observe(request: Request) -> Side:
     """Run a file under the harness of a case, and give what was observed."""
     return in_child(lambda: seen(request), request.timeout)
@@ -93,8 +100,7 @@ def seen(request: Request) -> dict[str, object]:
 
 def _prepare(device: str, seed: int) -> None:
     """Make a run repeatable; on the device `cpu` it sees no GPU, whatever the machine has."""
-    if device == "cpu":
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    os.environ.update(_ENVIRONMENT[device])
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     random.seed(seed)
