@@ -33,6 +33,15 @@ class Execution(NamedTuple):
         return self[:4]
 
 
+class Executable(NamedTuple):
+    """One case on one device, as it is now: what a record should have an execution of."""
+
+    device: str
+    rule: str
+    case: str
+    digest: str
+
+
 def loads(text: str) -> list[Execution]:
     """Executions from their text; raises `ValueError` for any other text."""
     try:
