@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import sysconfig
-import venv
-from pathlib import Path
 
 import pytest
 import torch
@@ -15,23 +12,14 @@ from torchfix_codemods.verify.case import Case
 from torchfix_codemods.verify.contract import Contract
 from torchfix_codemods.verify.interpreter import Interpreter, InterpreterError
 
+from . import bare
+
 HARNESS = "def observe(program, device):\n    return program.load().run(device)\n"
 
 
 @pytest.fixture(scope="module")
 def other(tmp_path_factory):
-    """An interpreter of its own: it finds torch and what torch needs, but not this project."""
-    folder = tmp_path_factory.mktemp("other")
-    venv.create(folder, with_pip=False)
-    libraries = folder / "libraries"
-    libraries.mkdir()
-    for place in Path(sysconfig.get_path("purelib")).iterdir():
-        if not place.name.endswith(".pth") and not place.name.startswith(("libcst", "typer", "rich", "__editable__")):
-            (libraries / place.name).symlink_to(place)
-    python = folder / "bin" / "python"
-    site = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], check=True, capture_output=True)
-    Path(site.stdout.decode().strip(), "libraries.pth").write_text(str(libraries))
-    return python
+    return bare.make(tmp_path_factory.mktemp("other"))
 
 
 @pytest.fixture
