@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 def main() -> None:
     """Say hello, then answer until the other side closes its end."""
     requests, replies = _own_pipes()
+    # Libraries that ask for a GPU while they are imported must not start CUDA: it would be of no use to forked children.
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
     try:
         import torch
 
