@@ -76,7 +76,7 @@ def test_after_its_death_the_next_case_is_executed(observe, other):
     [
         (None, "no such program"),
         ("#!/bin/sh\necho hello\n", "it doesn't behave like a Python"),
-        ("#!/bin/sh\necho what is this >&2\nexit 3\n", "what is this"),
+        ("#!/bin/sh\necho what is this >&2; echo more >&2\nexit 3\n", "what is this"),
         ("#!/bin/sh\nexec {python} -S -E $1\n", "torch can't be imported there (No module named 'torch')"),
         ('#!/bin/sh\necho \'{{"error": "it is Python 3.8"}}\'\n', "it is Python 3.8"),
     ],

@@ -104,7 +104,7 @@ def verify(
     rules: Annotated[list[str] | None, typer.Argument(help="Rules to prove; all when none is given.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda or all.")] = "all",
     fixtures: Annotated[str | None, typer.Option(help="The folder of the fixtures; ./fixtures when not given.")] = None,
-    python: Annotated[str | None, typer.Option(help="Another Python (3.10 or newer, with torch) to execute them with.")] = None,
+    python: Annotated[str | None, typer.Option(help="Another Python (3.10 or newer, with torch and numpy) to execute with.")] = None,
     record: Annotated[str | None, typer.Option(help="A JSON file that keeps the outcome, with date, device and versions.")] = None,
 ) -> None:
     """Execute the fixtures of rules before and after the rewrite, and compare what the contracts promise."""

@@ -26,11 +26,12 @@ written by `docs/generate.py` from `docs/verified.json`, where `verify --record`
 | on a GPU | `torchfix-codemods verify --device cuda --record docs/verified.json` |
 | with the oldest torch that is supported | `make verify-torch TORCH=2.4.1` |
 | with the newest | `make verify-torch TORCH=2.14.1` |
-| with any other Python that has torch | `torchfix-codemods verify --python PATH --record docs/verified.json` |
+| with any other Python that has torch and numpy | `torchfix-codemods verify --python PATH --record docs/verified.json` |
 
-`make verify-torch` makes an environment for that torch, which takes several gigabytes, and `verify --python` needs nothing
-there but Python 3.10 or newer and torch. Then `python docs/generate.py` writes this page. A case that was edited after its
-last run *changed since*; one whose contract says `torch = ">=2.6"` *needs* that version, and isn't executed with others.
+`make verify-torch` makes an environment for that torch, which takes several gigabytes. `verify --python` needs nothing
+there but Python 3.10 or newer, torch and numpy. Then `python docs/generate.py` writes this page. A case that was edited
+after its last run *changed since*; one whose contract says `torch = ">=2.6"` *needs* that version, and isn't executed with
+others.
 """
 
 

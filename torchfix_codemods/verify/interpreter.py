@@ -85,7 +85,7 @@ class Interpreter:
                 return Versions(hello["python"], hello["torch"])
             reason = hello["error"]
         except (ValueError, TypeError, KeyError):
-            reason = self._last_words() or "it doesn't behave like a Python"
+            reason = self._complaint() or "it doesn't behave like a Python"
         self.close()
         raise InterpreterError(f"{self.path}: can't execute cases: {reason}")
 
@@ -113,7 +113,7 @@ class Interpreter:
         line = self._line()
         if line:
             return json.loads(line)
-        reason = f"{self.path} ended with status {self._process.wait()} {self._last_words()}".rstrip()
+        reason = f"{self.path} ended with status {self._process.wait()} {self._complaint()}".rstrip()
         self.close()
         raise InterpreterError(reason)
 
@@ -121,9 +121,10 @@ class Interpreter:
         assert self._process.stdout is not None
         return self._process.stdout.readline()
 
-    def _last_words(self) -> str:
-        lines = self._complaints.read_text(encoding="utf-8", errors="replace").splitlines()
-        return lines[-1].strip() if lines else ""
+    def _complaint(self) -> str:
+        """The line that says what went wrong: of a traceback the last, of any other text the first."""
+        lines = self._complaints.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return lines[-1 if lines[0].startswith("Traceback") else 0].strip() if lines else ""
 
     def close(self) -> None:
         """End it; a second time does nothing."""
