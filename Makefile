@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo test format clean
+.PHONY: demo test format verify-torch clean
 
 demo: $(VENV)/base.stamp
 	@$(BIN)/torchfix-codemods diff --unsafe-fixes examples || test $$? -eq 1
@@ -18,6 +18,19 @@ test: $(VENV)/dev.stamp
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The contracts on another torch: `make verify-torch TORCH=2.4.1`. What it shows goes to docs/verified.json.
+verify-torch: $(if $(TORCH),,no-version) $(VENV)/dev.stamp .venv-torch-$(TORCH)/torch.stamp
+	$(BIN)/torchfix-codemods verify --device cpu --python .venv-torch-$(TORCH)/bin/python --record docs/verified.json
+
+.PHONY: no-version
+no-version:
+	@echo 'name a version: make verify-torch TORCH=2.4.1' >&2; exit 2
+
+.venv-torch-%/torch.stamp:
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip --quiet --disable-pip-version-check install torch==$* numpy
+	@touch $@
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 10) else "Python 3.10 or newer is needed: make PYTHON=python3.12 …")'
@@ -33,4 +46,4 @@ $(VENV)/dev.stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@touch $@ $(VENV)/base.stamp
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) .venv-torch-* build dist *.egg-info

@@ -3,7 +3,8 @@
 Usage: python docs/generate.py [RULE…] [--again] [--check]
 
 For the rules named (all, when none is): `transforms/<category>/measured/<rule>.json`, the contract table that `explain`
-prints, and `docs/rules/<rule>.md`. For the catalogue: `docs/rules/README.md`, and the table of rules in `README.md`.
+prints, and `docs/rules/<rule>.md`. For the catalogue: `docs/rules/README.md`, the table of rules in `README.md`, and
+`docs/verified.md`, from what `verify --record docs/verified.json` has kept of its runs.
 Only cases that changed since they were measured are executed; with `--again` all are. On a machine with a GPU, what was
 not verified without one is filled in. `--check` writes and executes nothing, lists what is out of date, and exits with 1
 if anything is.
@@ -19,9 +20,11 @@ from typing import TYPE_CHECKING
 
 from torchfix_codemods.measured import Measured, dumps, measured, place
 from torchfix_codemods.output.page import index, overview, page
+from torchfix_codemods.output.verified import verified
+from torchfix_codemods.recorded import Executable, loads
 from torchfix_codemods.transforms import CHAIN
-from torchfix_codemods.verify.case import cases
-from torchfix_codemods.verify.measure import Breach, counted, digest, measure
+from torchfix_codemods.verify.case import cases, digest
+from torchfix_codemods.verify.measure import Breach, counted, measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,6 +35,8 @@ ROOT = Path(__file__).resolve().parents[1]
 FIXTURES = ROOT / "fixtures"
 PAGES = ROOT / "docs" / "rules"
 README = ROOT / "README.md"
+RECORD = ROOT / "docs" / "verified.json"
+VERIFIED = ROOT / "docs" / "verified.md"
 _TABLE = re.compile(r"(?<=<!-- rules: written by docs/generate.py -->\n).*?(?=<!-- end of rules -->)", re.DOTALL)
 
 
@@ -81,7 +86,17 @@ def documents(rules: Sequence[Rule]) -> dict[Path, str]:
     pages = {PAGES / f"{rule.name}.md": page(rule, measured(rule)) for rule in rules}
     by_category = sorted(CHAIN, key=lambda rule: (rule.category.value, rule.name))
     listed = "\n".join(overview(by_category, "docs/rules/")) + "\n"
-    return {**pages, PAGES / "README.md": index(by_category), README: _TABLE.sub(lambda _: listed, _text(README))}
+    record = loads(_text(RECORD)) if RECORD.exists() else []
+    catalogue = {PAGES / "README.md": index(by_category), VERIFIED: verified(record, executables())}
+    return {**pages, **catalogue, README: _TABLE.sub(lambda _: listed, _text(README))}
+
+
+def executables() -> list[Executable]:
+    """Every case with a contract, on every device that it names."""
+    executed = [case for rule in CHAIN for case in cases(FIXTURES, rule.name)]
+    return [
+        Executable(device, case.rule, case.name, digest(case)) for case in executed if case.contract for device in case.contract.devices
+    ]
 
 
 def orphans() -> list[Path]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import difflib
 import itertools
+import re
 
 import pytest
 
 from torchfix_codemods.engine import check
+from torchfix_codemods.rule import Category
 from torchfix_codemods.source import Span
 from torchfix_codemods.transforms import CHAIN
 
-from .collection import CASES, REWRITES, RULES, findings_in, identify, source_of, view_of
+from .collection import CASES, EXECUTED, REWRITES, RULES, findings_in, identify, source_of, view_of
 
 # What a safe rewrite may change: memory, graphs and version counters are no values that a program computes with.
 _POINT_OF_THE_RULE = {
@@ -27,9 +30,10 @@ _POINT_OF_THE_RULE = {
 }
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("case", [case for case in REWRITES if not case.contract.unsafe], ids=identify)
-def test_safe_means_same_or_an_error_mended(case):
-    promises = dict(case.contract.promises)
+def test_safe_means_same_or_an_error_mended(case, device):
+    promises = dict(case.contract.on(device).promises)
     mends_error = promises["raises"].before not in (promises["raises"].after, "nothing") and promises["raises"].after == "nothing"
     for name, promise in promises.items():
         if name not in _POINT_OF_THE_RULE and name != "raises":
@@ -77,6 +81,25 @@ def _statements(path):
     for node in ast.parse(b"".join(lines)).body:
         first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))])
         yield starts[first - 1], starts[node.end_lineno], b"".join(lines[first - 1 : node.end_lineno])
+
+
+_DEVICES_AND_MEMORY = re.compile(r"cuda|device|memory|map_location|bytes")
+
+
+def _is_about_devices_or_memory(rule, mine):
+    """By its category, by what its contracts observe, or by the lines that it changes."""
+    observed = [name for case in mine for name in case.contract.promises]
+    sides = [[ast.unparse(ast.parse(path.read_bytes())).splitlines() for path in (case.before, case.after)] for case in mine]
+    changed = [line for before, after in sides for line in difflib.ndiff(before, after) if line[0] in "+-"]
+    texts = any(_DEVICES_AND_MEMORY.search(text) for text in (*observed, *changed))
+    return texts or rule.category in {Category.DEVICES, Category.MEMORY, Category.AMP}
+
+
+@pytest.mark.parametrize("rule", CHAIN, ids=lambda rule: rule.name)
+def test_rules_about_devices_or_memory_have_a_case_for_cuda(rule):
+    mine = [case for case in EXECUTED if case.rule == rule.name]
+    if _is_about_devices_or_memory(rule, mine):
+        assert any("cuda" in case.contract.devices for case in mine)
 
 
 def test_order_of_rules_does_not_change_findings():

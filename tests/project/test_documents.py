@@ -66,3 +66,14 @@ def test_the_table_in_the_readme_is_between_its_marks(generate):
     assert all(f"[`{rule.name}`](docs/rules/{rule.name}.md)" in text[start:end] for rule in CHAIN)
     generate.README.write_text(text[: text.index("\n", start) + 1] + text[end:])
     assert generate.documents([])[generate.README] == text
+
+
+def test_an_execution_of_a_case_that_was_edited_is_shown_as_stale(generate):
+    def page():
+        return generate.documents([])[generate.VERIFIED]
+
+    assert f"| {RULE.name} |" in " ".join(page().split())
+    assert "changed since 2" not in page()
+    with (generate.FIXTURES / RULE.name / "weights_init" / "before.py").open("a") as file:
+        file.write("# changed\n")
+    assert "1 changed since 2" in page()

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from torchfix_codemods.recorded import loads
 from torchfix_codemods.rule import Category, Rule, Safety
-from torchfix_codemods.verify import execute
 from torchfix_codemods.verify.command import Tool, run
+from torchfix_codemods.verify.interpreter import Interpreter, present
 
 HARNESS = "def observe(program, device):\n    return {'value': program.load().value}\n"
 
@@ -60,10 +61,10 @@ def fixtures(tmp_path):
 @pytest.fixture
 def prove(fixtures, capsys, monkeypatch):
     """The exit status, and each printed row as words."""
-    monkeypatch.setattr(execute, "has_cuda", lambda: False)
+    monkeypatch.setattr(Interpreter, "device_name", lambda _, device: "CPU" if device == "cpu" else "")
 
-    def proof(tool=GOOD, device="all", rule=None):
-        status = run([rule or SomeRule()], device, fixtures, tool)
+    def proof(tool=GOOD, device="all", rule=None, record=None):
+        status = run([rule or SomeRule()], device, fixtures, tool, present(), record)
         printed = capsys.readouterr()
         return status, [" ".join(line.split()) for line in printed.out.splitlines()], printed.err
 
@@ -81,13 +82,13 @@ def test_everything_holds(prove):
         "some-rule rewritten cuda not verified",
         "some-rule 2 refusals silent holds",
         "some-rule 1 report made holds",
-        "5 promises kept, 0 broken, 1 not verified.",
+        f"5 promises kept, 0 broken, 1 not verified: {present().versions}.",
     ]
 
 
 def test_fixtures_can_be_named_from_the_current_folder(fixtures, capsys, monkeypatch):
     monkeypatch.chdir(fixtures.parent)
-    assert run([SomeRule()], "cpu", Path(fixtures.name), GOOD) == 0
+    assert run([SomeRule()], "cpu", Path(fixtures.name), GOOD, present()) == 0
     assert "5 promises kept" in capsys.readouterr().out
 
 
@@ -163,3 +164,37 @@ def test_a_fixture_that_is_none_is_told_with_its_file(prove, fixtures):
     assert (status, lines) == (2, [])
     assert error.startswith("error: ")
     assert "contract.toml: " in error
+
+
+def test_an_absent_gpu_is_told_and_is_an_error_when_it_was_asked_for(prove):
+    status, _, error = prove()
+    assert (status, error) == (0, f"No GPU is here that {present().versions} can use: run this on a machine with one.\n")
+    status, lines, error = prove(device="cuda")
+    assert (status, error.partition(" is here")[0]) == (2, "No GPU")
+    assert "some-rule rewritten cuda not verified" in lines
+    assert prove(device="cpu")[2] == ""
+
+
+def test_a_case_for_another_torch_is_not_executed(prove, fixtures):
+    contract = fixtures / "some-rule" / "rewritten" / "contract.toml"
+    contract.write_text('torch = ">=99"\n' + contract.read_text())
+    (fixtures / "some-rule" / "harness.py").write_text("raise RuntimeError")
+    status, lines, _ = prove(device="cpu")
+    assert status == 0
+    assert "some-rule rewritten cpu needs torch >=99" in lines
+    assert lines[-1] == f"3 promises kept, 0 broken, 0 not verified, 1 for another torch: {present().versions}."
+
+
+def test_what_was_executed_is_recorded(prove, tmp_path):
+    record = tmp_path / "record.json"
+    assert prove(record=record)[0] == 0
+    (entry,) = loads(record.read_text())
+    assert (entry.device, entry.rule, entry.case, entry.promises, entry.verdict) == ("cpu", "some-rule", "rewritten", 2, "holds")
+
+
+def test_a_record_that_is_none_stays_as_it_is(prove, tmp_path):
+    record = tmp_path / "record.json"
+    record.write_text("precious")
+    status, lines, error = prove(record=record)
+    assert (status, lines, record.read_text()) == (2, [], "precious")
+    assert error.startswith(f"error: {record}: can't be read as a record")

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from torchfix_codemods.verify.case import Case
+from torchfix_codemods.verify.child import in_child
 from torchfix_codemods.verify.contract import Contract
-from torchfix_codemods.verify.execute import in_child, observe
+from torchfix_codemods.verify.interpreter import present
 
 HARNESS = """
 import random
@@ -31,15 +32,17 @@ def side(tmp_path):
         (tmp_path / "harness.py").write_text(HARNESS)
         (tmp_path / "code.py").write_text(code)
         case = Case("some-rule", name, tmp_path / "harness.py", tmp_path / "code.py", contract=Contract({}, seed=seed))
-        return observe(case, tmp_path / "code.py", "cpu", timeout)
+        return present().observe(case, tmp_path / "code.py", "cpu", timeout)
 
     return run
 
 
 def test_observations_become_plain_values(side):
-    seen = side("import torch\ndef run(device):\n    return {'t': torch.tensor([1.5]), 'l': (1, [True]), 'd': {'a': None}, 'o': range(2)}")
+    seen = side(
+        "import torch\ndef run(device):\n    return {'t': torch.tensor([1.5]), 'l': (1, [True]), 'd': {3: None}, 'o': range(2), 'n': float('inf')}"
+    )
     assert seen.failure == ""
-    assert seen.observations == {"raises": "nothing", "t": [1.5], "l": [1, [True]], "d": {"a": None}, "o": "range(0, 2)"}
+    assert seen.observations == {"raises": "nothing", "t": [1.5], "l": [1, [True]], "d": {"3": None}, "o": "range(0, 2)", "n": float("inf")}
 
 
 def test_what_the_code_raises_is_an_observation(side):

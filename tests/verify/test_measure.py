@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from torchfix_codemods.measured import Measured, Row, differences, dumps, loads
-from torchfix_codemods.verify import execute
-from torchfix_codemods.verify.case import cases
-from torchfix_codemods.verify.measure import Breach, digest, measure, shown
+from torchfix_codemods.verify.case import cases, digest
+from torchfix_codemods.verify.interpreter import Interpreter
+from torchfix_codemods.verify.measure import Breach, measure, shown
 
 HARNESS = "def observe(program, device):\n    return {'value': program.load().value}\n"
 CONTRACT = 'devices = ["cpu", "cuda"]\n[promises]\nraises = "same"\nvalue = { before = 1, after = 2 }\n'
@@ -30,7 +30,7 @@ def folder(tmp_path, monkeypatch):
         path = tmp_path / "some-rule" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    monkeypatch.setattr(execute, "has_cuda", lambda: False)
+    monkeypatch.setattr(Interpreter, "device_name", lambda _, device: "CPU" if device == "cpu" else "")
     return tmp_path / "some-rule"
 
 
@@ -63,7 +63,7 @@ def test_broken_promises_are_not_noted(folder):
 
 def test_a_case_is_executed_once(folder, monkeypatch):
     table = measure(found(folder))
-    monkeypatch.setattr(execute, "observe", None)
+    monkeypatch.setattr(Interpreter, "observe", None)
     assert measure(found(folder), table) == table
     with pytest.raises(TypeError):
         measure(found(folder), table, again=True)
@@ -73,7 +73,7 @@ def test_a_case_is_executed_once(folder, monkeypatch):
 def test_a_case_that_changed_is_executed_again(folder, monkeypatch, name):
     table = measure(found(folder))
     (folder / name).write_text((folder / name).read_text() + "# changed\n")
-    monkeypatch.setattr(execute, "observe", None)
+    monkeypatch.setattr(Interpreter, "observe", None)
     with pytest.raises(TypeError):
         measure(found(folder), table)
 
@@ -89,7 +89,7 @@ def test_what_a_missing_device_showed_stays_until_the_case_changes(folder):
 
 def test_what_was_not_verified_is_executed_when_the_device_is_there(folder, monkeypatch):
     table = measure(found(folder))
-    monkeypatch.setattr(execute, "has_cuda", lambda: True)
+    monkeypatch.setattr(Interpreter, "device_name", lambda *_: "some device")
     assert {row.verdict for row in measure(found(folder), table).of("rewritten", "cuda")} == {"holds"}
 
 

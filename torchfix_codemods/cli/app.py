@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -15,7 +15,7 @@ from .apply import apply
 from .check import check
 from .diff import diff
 from .files import USAGE, guarded
-from .options import PATHS_HELP, Option, Settings, options_of, settings
+from .options import PATHS_HELP, Option, Settings, options_given, options_of, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,16 +102,38 @@ def explain(
     _finish(lambda: learn.script(rule) if script else learn.explain(rule))
 
 
-@app.command()
-def verify(
-    rules: Annotated[list[str] | None, typer.Argument(help="Rules to prove; all when none is given.")] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda or all.")] = "all",
+def _verify(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Rules to prove, all when none is given; with --script, files and folders to fix.")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda or all (the default).", show_default=False)] = None,
     fixtures: Annotated[str | None, typer.Option(help="The folder of the fixtures; ./fixtures when not given.")] = None,
+    python: Annotated[str | None, typer.Option(help="Another Python (3.10 or newer, with torch and numpy) to execute with.")] = None,
+    record: Annotated[str | None, typer.Option(help="A JSON file that keeps the outcome, with date, device and versions.")] = None,
+    **values: object,
 ) -> None:
-    """Execute the fixtures of rules before and after the rewrite, and compare what the contracts promise."""
+    """Execute code before and after the fixes, and compare: the fixtures of rules, or with --script your own program."""
+    own = {"--device": device, "--fixtures": fixtures, "--python": python, "--record": record}
+    if values["script"] is not None:
+        from .script import verify_script
+
+        _finish(lambda: verify_script(settings(values, names or []), [flag for flag, value in own.items() if value is not None]))
     from .prove import prove
 
-    _finish(lambda: prove(rules or [], device, fixtures))
+    _finish(lambda: prove(names or [], device or "all", fixtures, python, record, options_given("verify", values)))
+
+
+def _with_table(function: Callable[..., None], name: str) -> None:
+    """Make a command of a function that has options of its own, and takes those of the table as further keywords."""
+    hints = get_type_hints(function, include_extras=True)
+    own = [p.replace(annotation=hints[p.name]) for p in inspect.signature(function).parameters.values() if p.name != "values"]
+    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own] + list(map(_parameter, options_of(name)))
+    function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
+    function.__annotations__ = {p.name: p.annotation for p in parameters}
+    app.command(name)(function)
+
+
+_with_table(_verify, "verify")
 
 
 def _version(wanted: bool) -> None:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option: its field in `Settings`, its flags, what it takes, its help, and the one command that has it, if not all do."""
+    """One option: its field in `Settings`, its flags, what it takes, its help, and the commands that have it, if not all do."""
 
     name: str
     flags: tuple[str, ...]
     takes: Literal["names", "texts", "flag", "number", "size", "text", "color"]
     help: str
-    command: str = ""
+    commands: tuple[str, ...] = ()
 
 
+RUNNING = ("apply", "verify")
+"""The commands that run a command of the user."""
 OPTIONS = (
     Option("select", ("--select",), "names", "Rules or categories to use, or ALL (the default); comma separated, repeatable."),
     Option("ignore", ("--ignore",), "names", "Rules or categories to leave out."),
@@ -26,15 +31,18 @@ OPTIONS = (
     Option("stdin_filename", ("--stdin-filename",), "text", "The name of the file that is read from stdin with `-`."),
     Option("color", ("--color",), "color", "auto, always or never."),
     Option("quiet", ("--quiet", "-q"), "flag", "Say nothing but what was asked for."),
-    Option("verify_with", ("--verify-with",), "text", "Keep only fixes with which this command passes, such as 'pytest -q'.", "apply"),
-    Option("allow_red", ("--allow-red",), "flag", "Go on when the command fails without fixes: its exit code then passes.", "apply"),
-    Option("budget", ("--budget",), "number", "Runs of the command; 60 when not given.", "apply"),
-    Option("timeout", ("--timeout",), "number", "Seconds that a run may take; 600 when not given.", "apply"),
-    Option("memory_limit", ("--memory-limit",), "size", "Data that each process of a run may have, such as 8G.", "apply"),
-    Option("cpu_limit", ("--cpu-limit",), "number", "Seconds of CPU time that each process of a run may use.", "apply"),
-    Option("env", ("--env",), "texts", "An environment variable for the command, NAME or NAME=VALUE; repeatable.", "apply"),
-    Option("link", ("--link",), "texts", "A path to link in place of copying it for the runs; repeatable.", "apply"),
-    Option("copy_limit", ("--copy-limit",), "size", "What the copy for the runs may take; 2G when not given.", "apply"),
+    Option("verify_with", ("--verify-with",), "text", "Keep only fixes with which this command passes, such as 'pytest -q'.", ("apply",)),
+    Option("script", ("--script",), "text", "A command of yours, such as 'python train.py': compare its behaviour.", ("verify",)),
+    Option("html", ("--html",), "text", "Write the behaviour report to this file as a page with plots.", ("verify",)),
+    Option("json", ("--json",), "text", "Write the behaviour report to this file as JSON.", ("verify",)),
+    Option("allow_red", ("--allow-red",), "flag", "Go on when the command fails without fixes: its exit code then passes.", ("apply",)),
+    Option("budget", ("--budget",), "number", "Runs of the command; 60 when not given.", ("apply",)),
+    Option("timeout", ("--timeout",), "number", "Seconds that a run may take; 600 when not given.", RUNNING),
+    Option("memory_limit", ("--memory-limit",), "size", "Data that each process of a run may have, such as 8G.", RUNNING),
+    Option("cpu_limit", ("--cpu-limit",), "number", "Seconds of CPU time that each process of a run may use.", RUNNING),
+    Option("env", ("--env",), "texts", "An environment variable for the command, NAME or NAME=VALUE; repeatable.", RUNNING),
+    Option("link", ("--link",), "texts", "A path to link in place of copying it for the runs; repeatable.", RUNNING),
+    Option("copy_limit", ("--copy-limit",), "size", "What the copy for the runs may take; 2G when not given.", RUNNING),
 )
 COLORS = ("auto", "always", "never")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGT]?)B?", re.IGNORECASE)
@@ -59,6 +67,9 @@ class Settings:
     color: str = "auto"
     quiet: bool = False
     verify_with: str = ""
+    script: str = ""
+    html: str = ""
+    json: str = ""
     allow_red: bool = False
     budget: int = 60
     timeout: int = 600
@@ -70,6 +81,11 @@ class Settings:
     unknown: tuple[str, ...] = field(default=(), repr=False)
 
     @property
+    def command(self) -> str:
+        """The command of the user that is to be run; empty when none is."""
+        return (self.verify_with or self.script).strip()
+
+    @property
     def reads_stdin(self) -> bool:
         """Whether the text comes from stdin."""
         return "-" in self.paths
@@ -77,7 +93,12 @@ class Settings:
 
 def options_of(command: str) -> tuple[Option, ...]:
     """The options that a command has."""
-    return tuple(option for option in OPTIONS if option.command in {"", command})
+    return tuple(option for option in OPTIONS if not option.commands or command in option.commands)
+
+
+def options_given(command: str, values: Mapping[str, object]) -> list[str]:
+    """The flags of the options of a command that have a value."""
+    return [option.flags[0] for option in options_of(command) if values.get(option.name) is not None]
 
 
 def settings(values: dict[str, object], paths: list[str]) -> Settings:
@@ -117,14 +138,14 @@ def _check(made: Settings, given: dict[str, object]) -> None:
 
 
 def _check_verification(made: Settings, given: dict[str, object]) -> None:
-    """The options of `--verify-with`."""
-    if made.verify_with and made.reads_stdin:
-        raise UsageError("--verify-with needs files; `-` (stdin) is none")
+    """The options of `--verify-with` and `--script`."""
+    if made.command and made.reads_stdin:
+        raise UsageError("the command needs files; `-` (stdin) is none")
     for option in OPTIONS:
-        if option.command != "apply" or option.name not in given:
+        if not option.commands or option.name not in given:
             continue
-        if not made.verify_with.strip():
-            raise UsageError(f"{option.flags[0]} needs a command to run, such as --verify-with 'pytest -q'")
+        if not made.command:
+            raise UsageError(f"{option.flags[0]} needs a command to run: --verify-with 'pytest -q', or --script of `verify`")
         least = 2 if option.name == "budget" else 1
         number = given[option.name]
         if option.takes in {"number", "size"} and isinstance(number, int) and number < least:

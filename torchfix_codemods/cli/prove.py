@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
+import contextlib
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,24 +16,39 @@ from ..workspace.tasks import CheckTask, RewriteTask
 from .options import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..rule import Rule
 
 DEVICES = ("cpu", "cuda", "all")
 
 
-def prove(names: list[str], device: str, fixtures: str | None) -> int:
-    """Run the contracts of rules; 1 when one is broken. Raises `UsageError` and `UnknownRule`."""
+def prove(
+    names: list[str], device: str, fixtures: str | None, python: str | None = None, record: str | None = None, foreign: Sequence[str] = ()
+) -> int:
+    """Run the contracts of rules; 1 when one is broken. Raises `UsageError` and `UnknownRule`.
+
+    `foreign` are the flags that were given and are for `--script` only.
+    """
+    if foreign:
+        raise UsageError(f"{foreign[0]} needs a program of yours to run: --script 'python train.py'")
     if device not in DEVICES:
         raise UsageError(f"--device takes {', '.join(DEVICES)}, not {device!r}")
     rules = [find(all_rules(), name) for name in names] or list(all_rules())
-    if importlib.util.find_spec("torch") is None:
-        raise UsageError("verify executes torch code, and torch isn't installed: pip install 'torchfix-codemods[verify]'")
+    missing = [name for name in ("tomli",) * (sys.version_info < (3, 11)) + ("torch",) * (not python) if not find_spec(name)]
+    if missing:
+        raise UsageError(f"verify executes torch code, and {missing[0]} isn't installed: pip install 'torchfix-codemods[verify]'")
     folder = Path(fixtures) if fixtures else _default_fixtures()
     if not folder.is_dir():
         raise UsageError(f"no fixtures at {folder}: run verify in a checkout of the project, or name the folder with --fixtures")
     from ..verify.command import Tool, run
+    from ..verify.interpreter import Interpreter, InterpreterError
 
-    return run(rules, device, folder, Tool(rewritten, found))
+    try:
+        with contextlib.closing(Interpreter(python or sys.executable)) as interpreter:
+            return run(rules, device, folder, Tool(rewritten, found), interpreter, Path(record) if record else None)
+    except InterpreterError as error:
+        raise UsageError(str(error)) from error
 
 
 def rewritten(rule: Rule, path: Path, unsafe: bool) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from ..output.behaviour import print_behaviour
@@ -20,16 +21,24 @@ from .options import UsageError
 from .verified import sandbox_options
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .options import Settings
 
 
-def verify_script(settings: Settings, json_file: str, html_file: str) -> int:
+def verify_script(settings: Settings, foreign: Sequence[str] = ()) -> int:
     """Run the command of the settings before and after the fixes and report; 1 when something got worse that no rule promises.
 
-    The report goes to the files too that are named. Raises `UsageError` when there is nothing to run or to record.
+    The report goes to the files too that the settings name. `foreign` are the flags that were given and are for rules only.
+    Raises `UsageError` when there is nothing to run or to record.
     """
+    if foreign:
+        raise UsageError(f"{foreign[0]} is for the fixtures of rules, and can't be combined with --script")
+    if not settings.command:
+        raise UsageError("--script needs a command, such as 'python train.py --epochs 1'")
     if os.name != "posix":
         raise UsageError("--script needs a POSIX system")
+    _check_outputs(settings)
     all_results = _rewritten(settings, minimum_of(settings))
     failures = [result for result in all_results if isinstance(result, Failure)]
     status = tell_failures(failures, settings)
@@ -39,9 +48,19 @@ def verify_script(settings: Settings, json_file: str, html_file: str) -> int:
         return status
     comparison = _compared(settings, results)
     rows, prices = promises(comparison), costs(comparison)
-    _write_files(comparison, json_file, html_file)
+    _write_files(comparison, settings)
     print_behaviour(comparison, rows, prices)
     return max(status, FOUND if comparison.regressions else CLEAN)
+
+
+def _check_outputs(settings: Settings) -> None:
+    """Complain before the command is run, which may take long."""
+    missing = [name for name in ("jinja2", "plotly") if settings.html and find_spec(name) is None]
+    if missing:
+        raise UsageError(f"--html needs {missing[0]}: pip install 'torchfix-codemods[report]'")
+    for path in filter(None, (settings.html, settings.json)):
+        if not os.path.isdir(os.path.dirname(path) or "."):
+            raise UsageError(f"{path} can't be written: there is no folder {os.path.dirname(path)}")
 
 
 def _rewritten(settings: Settings, minimum: Safety) -> list[Rewrote | Failure]:
@@ -63,8 +82,8 @@ def _compared(settings: Settings, results: list[Rewrote]) -> Comparison:
 
             sources = {below_top(result.path): result.before for result in results}
             everything = fixes(results)
-            script = Script(sandbox, settings.verify_with, sources, _tell)
-            return script.compare(everything, fixes(_safe_only(settings, everything)) if _is_mixed(everything) else None)
+            script = Script(sandbox, settings.command, sources, _tell)
+            return script.compare(everything, fixes(_safe_only(settings)) if _is_mixed(everything) else None)
     except (NotCopied, NothingRecorded) as error:
         raise UsageError(str(error)) from None
 
@@ -74,7 +93,7 @@ def _is_mixed(fixes: Fixes) -> bool:
     return {fix.safety for fix in fixes.applied} == {Safety.SAFE, Safety.UNSAFE}
 
 
-def _safe_only(settings: Settings, _: Fixes) -> list[Rewrote]:
+def _safe_only(settings: Settings) -> list[Rewrote]:
     return [result for result in _rewritten(settings, Safety.SAFE) if isinstance(result, Rewrote)]
 
 
@@ -82,15 +101,15 @@ def _tell(text: str) -> None:
     print(text, end="", file=sys.stderr, flush=True)
 
 
-def _write_files(comparison: Comparison, json_file: str, html_file: str) -> None:
-    if json_file:
+def _write_files(comparison: Comparison, settings: Settings) -> None:
+    if settings.json:
         from ..output.behaviour_json import as_json
 
-        _write(json_file, as_json(comparison, promises(comparison), costs(comparison)))
-    if html_file:
+        _write(settings.json, as_json(comparison, promises(comparison), costs(comparison)))
+    if settings.html:
         from ..output.behaviour_page import as_page
 
-        _write(html_file, as_page(comparison, promises(comparison), costs(comparison), curves(comparison)))
+        _write(settings.html, as_page(comparison, promises(comparison), costs(comparison), curves(comparison)))
 
 
 def _write(path: str, text: str) -> None:

@@ -70,7 +70,7 @@ def _verdict(changed: list[Rewrote], rewrites: Rewrites, settings: Settings) -> 
     order = {rule.name: place for place, rule in enumerate(rules_of(settings)())}
     budget = Budget(settings.budget)
     try:
-        with opened([result.path for result in changed], _options(settings)) as sandbox:
+        with opened([result.path for result in changed], sandbox_options(settings)) as sandbox:
             trials = Trials(sandbox, settings.verify_with, budget, _teller(settings))
             trials.baseline(settings.allow_red)
             return judged(changed, rewrites, trials, budget, order)
@@ -84,7 +84,8 @@ def _verdict(changed: list[Rewrote], rewrites: Rewrites, settings: Settings) -> 
         raise UsageError(f"{error}; nothing was applied") from None
 
 
-def _options(settings: Settings) -> Options:
+def sandbox_options(settings: Settings) -> Options:
+    """How trials are made; raises `UsageError`."""
     try:
         environment({}, settings.env)
     except ValueError as error:

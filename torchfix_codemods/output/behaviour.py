@@ -69,15 +69,12 @@ def because(judged: Judged) -> str:
 
 def summary(comparison: Comparison) -> str:
     """What to know before all else, in a few sentences."""
-    fixes = len(comparison.fixes)
     reached = sum(fix.reached is True for fix in comparison.fixes)
     found = len(comparison.regressions)
-    lines = [
-        f"{count(fixes, 'fix', 'fixes')}, {reached} of them run by `{comparison.command}`; "
-        f"{count(found, 'regression') if found else 'no regression'}.",
-        f"Before: {comparison.before.outcome.reason}, after: {comparison.after.outcome.reason}. "
-        f"Recording took {comparison.slowdown:.2f} times as long as running without it.",
-    ]
+    verdict = count(found, "regression") if found else "no regression"
+    before, after = comparison.before.outcome.reason, comparison.after.outcome.reason
+    lines = [f"{count(len(comparison.fixes), 'fix')}, {reached} of them run by `{comparison.command}`; {verdict}."]
+    lines += [f"Before: {before}, after: {after}. Recording took {comparison.slowdown:.2f} times as long as running without it."]
     if not comparison.before.outcome.passed:
         lines.append("The command fails before the fixes as well: both sides are compared as far as it gets.")
     if comparison.varying:

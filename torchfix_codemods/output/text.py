@@ -41,7 +41,7 @@ def failure_text(failure: Failure, color: bool) -> str:
 
 
 def count(number: int, what: str) -> str:
-    """A number with its noun: `1 finding`, `2 findings`."""
+    """A number with its noun: `1 finding`, `2 findings`, `3 fixes`."""
     plural = f"{what}es" if what.endswith(("s", "x")) else f"{what}s"
     return f"{number:,} {what if number == 1 else plural}"
 

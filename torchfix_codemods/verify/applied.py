@@ -37,11 +37,7 @@ def _of_file(result: Rewrote, top: str, rules: Mapping[str, Rule]) -> Iterator[A
 
 def _function(tree: ast.Module, line: int) -> str:
     """The name of the innermost function around a line, its decorators included."""
-    around = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, _FUNCTIONS) and _first_line(node) <= line <= (node.end_lineno or 0)
-    ]
+    around = [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS) and _first_line(node) <= line <= (node.end_lineno or 0)]
     return max(around, key=lambda node: node.lineno).name if around else "<module>"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -103,3 +104,12 @@ def _reports(data: Mapping[str, Any]) -> tuple[Report, ...]:
     if not entries or any(set(entry) != {"line", "says"} for entry in entries):
         raise ValueError('report.toml lists findings = [{ line = 1, says = "a part of the message" }]')
     return tuple(Report(entry["line"], entry["says"]) for entry in entries)
+
+
+def digest(case: Case) -> str:
+    """Tells whether a case is still what it was: its files, and the harness."""
+    files = sorted(path for path in case.before.parent.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    content = hashlib.sha256()
+    for path in (case.harness, *files):
+        content.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return content.hexdigest()[:12]

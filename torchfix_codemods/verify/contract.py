@@ -6,12 +6,24 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from .specifier import torch_specifier
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _NOTHING = object()
 RELATIONS = ("same", "less", "more")
 DEVICES = ("cpu", "cuda")
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """A value that is one of these: builds and versions of torch differ in how they say the same."""
+
+    values: tuple[object, ...]
+
+    def __repr__(self) -> str:
+        return f"one of {', '.join(map(repr, self.values))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +68,15 @@ class Contract:
     seed: int = 0
     unsafe: bool = False
     """Whether the fix of this case is one of those that need `--unsafe-fixes`."""
+    torch: str = ""
+    """The versions of torch on which it holds, as `>=2.6`; every one when empty."""
+    instead: Mapping[str, Mapping[str, Promise]] = field(default_factory=dict)
+    """For a device: the promises that hold there in place of those of the same name."""
 
     def on(self, device: str) -> Contract:
         """What is promised on one device."""
-        return replace(self, promises={name: promise for name, promise in self.promises.items() if promise.device in {"", device}})
+        promises = {**self.promises, **self.instead.get(device, {})}
+        return replace(self, promises={name: promise for name, promise in promises.items() if promise.device in {"", device}}, instead={})
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +101,7 @@ class Verdict:
 
 def read_contract(data: Mapping[str, Any]) -> Contract:
     """A contract from its TOML; raises `ValueError` for what it doesn't know."""
-    unknown = set(data) - {"devices", "seed", "unsafe", "promises"}
+    unknown = set(data) - {"devices", "seed", "unsafe", "torch", "promises", *DEVICES}
     if unknown:
         raise ValueError(f"unknown keys in a contract: {', '.join(sorted(unknown))}")
     if not data.get("promises"):
@@ -92,20 +109,40 @@ def read_contract(data: Mapping[str, Any]) -> Contract:
     devices = tuple(data.get("devices", ("cpu",)))
     if not devices or set(devices) - set(DEVICES):
         raise ValueError(f"devices is a list of {', '.join(DEVICES)}")
-    promises = {name: _promise(name, value) for name, value in data["promises"].items()}
-    return Contract(promises, devices, data.get("seed", 0), data.get("unsafe", False))
+    return Contract(
+        _promises(data["promises"]),
+        devices,
+        data.get("seed", 0),
+        data.get("unsafe", False),
+        torch_specifier(data.get("torch", "")),
+        {device: _promises(data[device]) for device in DEVICES if device in data},
+    )
+
+
+def _promises(table: Mapping[str, object]) -> dict[str, Promise]:
+    return {name: _promise(name, value) for name, value in table.items()}
 
 
 def _promise(name: str, value: object) -> Promise:
     table = {"relation": value} if isinstance(value, str) else value
     if not isinstance(table, dict) or not table or set(table) - {"relation", "close", "before", "after", "device"}:
         raise ValueError(f"{name}: a promise has relation, close, before, after and device, and nothing else")
-    promise = Promise(**table)
+    values = {key: _value(name, table[key]) for key in ("before", "after") if key in table}
+    promise = Promise(**{**table, **values})
     if promise.relation not in {"", *RELATIONS}:
         raise ValueError(f"{name}: a relation promised is one of {', '.join(RELATIONS)}, not {promise.relation!r}")
     if promise.device not in {"", *DEVICES}:
         raise ValueError(f"{name}: the device of a promise is one of {', '.join(DEVICES)}, not {promise.device!r}")
     return promise
+
+
+def _value(name: str, value: object) -> object:
+    """A promised value; `{ one_of = […] }` leaves a choice."""
+    if not isinstance(value, dict) or "one_of" not in value:
+        return value
+    if set(value) != {"one_of"} or not isinstance(value["one_of"], list):
+        raise ValueError(f'{name}: a choice is {{ one_of = ["this", "that"] }}, and nothing else')
+    return OneOf(tuple(value["one_of"]))
 
 
 def judge(contract: Contract, before: Side, after: Side) -> list[Verdict]:
@@ -135,7 +172,8 @@ def _breaches(promise: Promise, before: object, after: object) -> Iterator[str]:
         yield "promised, but never observed"
         return
     for name, seen, promised in (("before", before, promise.before), ("after", after, promise.after)):
-        if promised is not _NOTHING and not equal(seen, promised):
+        allowed = promised.values if isinstance(promised, OneOf) else (promised,)
+        if promised is not _NOTHING and not any(equal(seen, value) for value in allowed):
             yield f"{name} is {_shown(seen)!r}"
     if promise.before is not _NOTHING and promise.after is not _NOTHING and equal(before, after):
         yield "promised to change, but did not"

@@ -155,9 +155,13 @@ def _file_text(row: Row) -> str:
     values: Mapping[str, Any] = row.values
     parts = [values["kind"]]
     parts += [f"{name}={values[name]}" for name in ("map_location", "weights_only") if name in values]
-    parts += [f"loads weights_only: {values['loads']}"] if values.get("loads") else []
+    parts += [_loads(values["loads"])] if values.get("loads") else []
     parts += [f"on {', '.join(values['devices'])}"] if set(values.get("devices", ())) - {"cpu"} else []
     return ", ".join(parts)
+
+
+def _loads(result: str) -> str:
+    return "loads with weights_only" if result == "yes" else f"with weights_only: {result}"
 
 
 def _notices(process: Process) -> Iterator[tuple[Key, Fact]]:

@@ -81,7 +81,7 @@ def judge(changes: Sequence[Change], fixes: Sequence[Applied]) -> list[Judged]:
 
 
 def _first_look(change: Change, fixes: Sequence[Applied]) -> Judged:
-    promised = [fix for fix in fixes if fix.reached is not False and any(explains(effect, fix, change) for effect in fix.promises)]
+    promised = _promising(change, [fix for fix in fixes if fix.reached is not False])
     if promised:
         return Judged(change, Kind.PROMISED, tuple(dict.fromkeys(fix.rule for fix in promised)))
     if (change.key.aspect, change.relation) in _BETTER or (change.key.aspect is Aspect.OUTCOME and change.is_gone):
@@ -89,17 +89,23 @@ def _first_look(change: Change, fixes: Sequence[Applied]) -> Judged:
     return Judged(change, Kind.REGRESSION, _suspects(change, fixes))
 
 
-def explains(effect: Effect, fix: Applied, change: Change) -> bool:
-    """Whether a change is what an effect of a fix says."""
+def _promising(change: Change, fixes: Sequence[Applied]) -> list[Applied]:
+    """The fixes that promise a change: those around its place, else those whose effect may show elsewhere."""
+    able = [(fix, effect) for fix in fixes for effect in fix.promises if explains(effect, change)]
+    within = {_bare(function) for function in change.within}
+    around = [fix for fix, _ in able if f"{fix.file}:{fix.function}" in within]
+    return around or [fix for fix, effect in able if not effect.within]
+
+
+def explains(effect: Effect, change: Change) -> bool:
+    """Whether a change is what an effect says, wherever it is."""
     aspect = Aspect.RAISED if change.key.aspect is Aspect.OUTCOME and change.is_gone else change.key.aspect
     relation = Relation.LESS if change.key.aspect is Aspect.OUTCOME else change.relation
     if (effect.aspect, effect.relation) != (aspect, relation) and not _replaces(effect, change):
         return False
     if effect.to and effect.to != change.to:
         return False
-    if effect.modules and change.key.label.rpartition(": ")[2] not in effect.modules:
-        return False
-    return not effect.within or f"{fix.file}:{fix.function}" in {_bare(function) for function in change.within}
+    return not effect.modules or change.key.label.rpartition(": ")[2] in effect.modules
 
 
 def _replaces(effect: Effect, change: Change) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING
 
 from ..measured import HOLDS, NOT_VERIFIED, Measured, Row
-from .command import execute
+from .case import digest
+from .interpreter import present
+from .sides import execute, obstacle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,15 +56,6 @@ def counted(cases: Sequence[Case], digests: dict[str, str], rows: tuple[Row, ...
     )
 
 
-def digest(case: Case) -> str:
-    """Tells whether a case is still what it was: its files, and the harness."""
-    files = sorted(path for path in case.before.parent.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    content = hashlib.sha256()
-    for path in (case.harness, *files):
-        content.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return content.hexdigest()[:12]
-
-
 def _case_rows(case: Case, old: Measured, again: bool) -> Iterator[Row]:
     assert case.contract is not None
     for device in case.contract.devices:
@@ -71,11 +63,10 @@ def _case_rows(case: Case, old: Measured, again: bool) -> Iterator[Row]:
         if known and not again and all(row.verdict == HOLDS for row in known):
             yield from known
             continue
-        verdicts = execute(case, device)
-        if verdicts is None:
+        if obstacle(case, device, present()):
             yield from known or _unverified(case, device)
         else:
-            yield from rows(case, device, verdicts)
+            yield from rows(case, device, execute(case, device))
 
 
 def rows(case: Case, device: str, verdicts: Sequence[Verdict]) -> list[Row]:

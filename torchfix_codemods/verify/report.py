@@ -10,7 +10,7 @@ from ..rule import Safety
 from .judgement import Kind, explains
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from .judgement import Applied, Judged
     from .script import Comparison, Run
@@ -64,7 +64,7 @@ def promises(comparison: Comparison) -> list[Promise]:
 def _of_rule(fixes: Sequence[Applied], comparison: Comparison) -> Iterator[Promise]:
     rule, places = fixes[0].rule, tuple(dict.fromkeys(fix.place for fix in fixes))
     for effect in fixes[0].effects:
-        shown = [j for j in comparison.judged if j.kind is Kind.PROMISED and any(explains(effect, fix, j.change) for fix in fixes)]
+        shown = [j for j in comparison.judged if j.kind is Kind.PROMISED and rule in j.rules and explains(effect, j.change)]
         for judged in shown[:3]:
             change = judged.change
             yield Promise(rule, places, text_of(effect), _subject(judged), change.before, change.after, SHOWN)
@@ -110,12 +110,7 @@ def _subject(judged: Judged) -> str:
 
 def costs(comparison: Comparison) -> list[Cost]:
     """Time and memory of both sides; they vary from run to run, and are told without a verdict."""
-    sides = (comparison.before, comparison.after)
-    rows = [Cost("wall time, recorded", *(run.outcome.seconds for run in sides), "s")]
-    rows += [Cost("peak process memory", *(float(_peak(run, "memory")) for run in sides), "bytes")]
-    rows += [Cost("peak GPU memory", *(float(_peak(run, "cuda")) for run in sides), "bytes")]
-    rows += [Cost("graph nodes alive at most", *(float(_graphs(run, "most")) for run in sides), "")]
-    rows += [Cost("graph nodes alive at the end", *(float(_graphs(run, "alive")) for run in sides), "")]
+    rows = [Cost(name, float(measure(comparison.before)), float(measure(comparison.after)), unit) for name, unit, measure in _COSTS]
     return [row for row in rows if row.before or row.after]
 
 
@@ -127,6 +122,13 @@ def _graphs(run: Run, name: str) -> int:
     return sum((process.totals.get("graphs") or {}).get(name, 0) for process in run.processes)
 
 
+_COSTS: tuple[tuple[str, str, Callable[[Run], float]], ...] = (
+    ("wall time, recorded", "s", lambda run: run.outcome.seconds),
+    ("peak process memory", "bytes", lambda run: _peak(run, "memory")),
+    ("peak GPU memory", "bytes", lambda run: _peak(run, "cuda")),
+    ("graph nodes alive at most", "", lambda run: _graphs(run, "most")),
+    ("graph nodes alive at the end", "", lambda run: _graphs(run, "alive")),
+)
 _DRAWN = (
     ("loss", "loss", "value"),
     ("loss", "backward", "value"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import io
 import os
-import re
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,7 +15,6 @@ from .values import digest_of
 if TYPE_CHECKING:
     from .writer import Writer
 
-_ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 _TRIED = 8
 """Saves of one place whose file is loaded again to see whether that works."""
 _SIZE_LIMIT = 500_000_000
@@ -56,7 +54,7 @@ class Files:
             self._writer.row("load", place=place.line_only, label=_name(source), number=number, kind=kind, **options)
 
     def _loads(self, target: Any) -> tuple[str, list[str]]:
-        """`yes`, or why a machine without a GPU can't load the weights alone; and the devices of the tensors in the file."""
+        """`yes`, or what a machine without a GPU raises that loads the weights alone; and the devices of the tensors in the file."""
         readable = _readable(target)
         if readable is None:
             return "", []
@@ -69,7 +67,7 @@ class Files:
         try:
             self._load(readable, map_location=keep, weights_only=True)
         except Exception as error:  # noqa: BLE001  # whatever a file holds: the reason is the result
-            return f"{type(error).__name__}: {_ESCAPES.sub('', str(error)).partition(chr(10))[0][:160]}", sorted(devices)
+            return type(error).__name__, sorted(devices)
         return "yes", sorted(devices)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from .writer import Writer
 
-CALLS = 300_000
+CALLS = 2_000_000
 """Calls of Python functions that are traced: tracing makes all Python code slower, and has to end."""
 _ORDINARY = (StopIteration, StopAsyncIteration, GeneratorExit)
 """How loops and generators end: no events of their own."""

@@ -55,7 +55,7 @@ def _sum_of_bits(tensor: torch.Tensor) -> torch.Tensor:
 def random_state() -> str:
     """A digest of the states of all generators that torch, numpy and `random` share with the program."""
     state = hashlib.blake2b(torch.get_rng_state().numpy().tobytes(), digest_size=8)
-    state.update(repr(hash(random.getstate())).encode())
+    state.update(repr(hash(random.getstate()[1])).encode())
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         state.update(numpy.random.get_state()[1].tobytes())
