@@ -23,11 +23,11 @@ _LINES = {"before": "dot", "after": "solid"}
 
 
 def as_page(comparison: Comparison, promises: Sequence[Promise], costs: Sequence[Cost], curves: Sequence[Curve]) -> str:
-    """The page; raises `ModuleNotFoundError` where jinja2 or plotly isn't installed."""
+    """The page."""
     from jinja2 import Environment
 
     template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(_TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(
+    page: str = template.render(
         command=comparison.command,
         summary=summary(comparison),
         promises=promises,
@@ -37,6 +37,7 @@ def as_page(comparison: Comparison, promises: Sequence[Promise], costs: Sequence
         plots=_plots(curves),
         colors=_VERDICTS,
     )
+    return page
 
 
 def _row(judged: Judged) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 from dataclasses import replace
+from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
 from ..source import Source, SourceError, syntax_tree
@@ -71,6 +72,17 @@ def _lines(data: bytes, line: int) -> set[int]:
 def _first_line(node: ast.stmt) -> int:
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     return min([node.lineno, *(decorator.lineno for decorator in decorators)])
+
+
+def original_lines(before: bytes, after: bytes) -> list[int]:
+    """For each line of the new text, by number from 1, the line of the old text that it comes from, or stands at."""
+    old, new = (data.splitlines() for data in (before, after))
+    lines = [1] * (len(new) + 1)
+    for tag, start, end, new_start, new_end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        for number in range(new_start, new_end):
+            offset = number - new_start
+            lines[number + 1] = 1 + (start + offset if tag == "equal" else min(start + offset, max(start, end - 1)))
+    return lines
 
 
 def with_reached(fixes: Sequence[Applied], processes: Sequence[Process], sources: Mapping[str, bytes]) -> list[Applied]:

@@ -45,13 +45,15 @@ class Fact:
 Facts = dict[Key, Fact]
 
 
-def facts_of(processes: Iterable[Process], output: str) -> Facts:
-    """All that is compared of a run; `output` is what the command printed."""
+def facts_of(processes: Iterable[Process], output: str, ending: str) -> Facts:
+    """All that is compared of a run; `output` is what the command printed, `ending` how it failed, empty when it didn't."""
     facts: Facts = {}
     for process in processes:
         for part in (_modes, _counts, _graphs, _values, _files, _notices):
             for key, fact in part(process):
                 facts[key] = fact
+    if ending:
+        facts[Key(Aspect.OUTCOME, "", "", "", "command")] = Fact([ending], Place("", "", 0))
     facts[Key(Aspect.OUTPUT, "", "", "", "text")] = Fact(_lines(output), Place("", "", 0))
     facts[Key(Aspect.VALUES, "", "", "", "printed numbers")] = Fact(_printed_numbers(output), Place("", "", 0))
     return facts
@@ -119,9 +121,12 @@ def _add(found: Facts, key: Key, count: int, place: Place, within: Iterable[str]
 def _graphs(process: Process) -> Iterator[tuple[Key, Fact]]:
     """What the largest graph of each function holds, and how many nodes were alive at most."""
     graphs = process.totals.get("graphs") or {}
-    for file, function, label, _, saved in graphs.get("sizes", ()):
-        place = Place(file, function, 0)
-        yield Key(Aspect.GRAPH, process.name, file, function, label), Fact(saved, place, {f"{file}:{function}"})
+    found: dict[Key, Fact] = {}
+    for file, function, line, within, label, _, saved in graphs.get("sizes", ()):
+        fact = found.setdefault(Key(Aspect.GRAPH, process.name, file, function, label), Fact(0, Place(file, function, line)))
+        fact.value = max(fact.value, saved)
+        fact.within.update(within)
+    yield from found.items()
     if "most" in graphs:
         yield Key(Aspect.NODES, process.name, "", "", "at most"), Fact(graphs["most"], Place("", "", 0))
 

@@ -10,17 +10,19 @@ from ..effects import CHANGES_VALUES, Aspect, Effect, Relation
 from ..rule import Safety
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from .changes import Change
 
 _BETTER = {(aspect, Relation.LESS) for aspect in (Aspect.STALE, Aspect.EMPTY, Aspect.GRAPH, Aspect.NODES, Aspect.WARNINGS, Aspect.RAISED)}
 """Nobody minds when there is less of this."""
-_OF_VALUES = frozenset({Aspect.OUTPUT, Aspect.SAVES, Aspect.LOADS})
-"""What a program may do otherwise because its values are others: print a line, or keep the best model."""
-_OF_STATES = frozenset({Aspect.GRAPH, Aspect.NODES, Aspect.VALUES})
-"""What depends on the mode, and on whether gradients are recorded."""
-_AMOUNTS = frozenset({Aspect.FORWARDS, Aspect.BACKWARDS, Aspect.STEPS, Aspect.SAVES, Aspect.LOADS, Aspect.WARNINGS})
+_MODULES = frozenset({Aspect.MODE, Aspect.GRADIENTS, Aspect.FORWARDS})
+_CAUSES = (
+    (frozenset({Aspect.OUTPUT, Aspect.SAVES, Aspect.LOADS}), frozenset({Aspect.VALUES}), "values have changed, as promised"),
+    (frozenset({Aspect.GRAPH, Aspect.NODES}), _MODULES, "modules run in another mode, or others run, as promised"),
+    (frozenset({Aspect.OUTPUT}), frozenset({Aspect.SAVES, Aspect.LOADS}), "files hold something else, as promised"),
+)
+"""What a program may do otherwise (print a line, keep the best model) because something else was promised to change, and why."""
 
 
 class Kind(str, Enum):
@@ -101,6 +103,8 @@ def explains(effect: Effect, change: Change) -> bool:
     """Whether a change is what an effect says, wherever it is."""
     aspect = Aspect.RAISED if change.key.aspect is Aspect.OUTCOME and change.is_gone else change.key.aspect
     relation = Relation.LESS if change.key.aspect is Aspect.OUTCOME else change.relation
+    if change.is_gone and aspect in {Aspect.SAVES, Aspect.LOADS}:
+        return False
     if (effect.aspect, effect.relation) != (aspect, relation) and not _replaces(effect, change):
         return False
     if effect.to and effect.to != change.to:
@@ -119,29 +123,41 @@ def _bare(function: str) -> str:
     return f"{file}:{name.rpartition('.')[2]}"
 
 
-def _consequences(change: Change, judged: dict[Change, Judged]) -> Iterator[str]:
+def _consequences(change: Change, judged: Mapping[Change, Judged]) -> Iterator[str]:
     """Why a change that no rule promises follows from others."""
     aspect = change.key.aspect
-    gone = [
-        c for c, v in judged.items() if v.kind is not Kind.REGRESSION and c.key.aspect in {Aspect.RAISED, Aspect.OUTCOME} and c != change
-    ]
-    if (
-        gone
-        and (change.is_new or change.relation in {Relation.MORE, Relation.CHANGES})
-        and aspect not in {Aspect.VALUES, Aspect.STALE, Aspect.EMPTY}
-    ):
-        yield f"the program goes on where it raised {gone[0].key.label if gone[0].key.aspect is Aspect.RAISED else gone[0].before.partition(':')[0]}"
-    promised = [c for c, v in judged.items() if v.kind is Kind.PROMISED]
-    if aspect in _OF_VALUES and not change.is_gone and any(c.key.aspect is Aspect.VALUES for c in promised):
-        yield "values have changed, as promised"
-    if aspect in _OF_STATES and any(c.key.aspect in {Aspect.MODE, Aspect.GRADIENTS, Aspect.FORWARDS} for c in promised):
-        if aspect is not Aspect.VALUES:
-            yield "modules run in another mode, or others run, as promised"
-    if aspect is Aspect.OUTPUT and any(c.key.aspect in {Aspect.SAVES, Aspect.LOADS} for c in promised):
-        yield "files hold something else, as promised"
-    raised = [c for c in judged if c.key.aspect is Aspect.OUTCOME and not c.is_gone and c != change]
-    if raised and (change.is_gone or change.relation is Relation.LESS or aspect is Aspect.OUTPUT):
-        yield f"the program ends with {raised[0].after.partition(':')[0]}"
+    others = [(c, verdict.kind) for c, verdict in judged.items() if c is not change]
+    yield from _of_an_ending(change, [c for c, _ in others])
+    accepted = [c for c, kind in others if kind in {Kind.PROMISED, Kind.BETTER}]
+    gone = [c for c in accepted if c.key.aspect is Aspect.RAISED]
+    if gone and _may_go_on(change, [c for c, _ in others]):
+        yield f"the program goes on where it raised {gone[0].key.label}"
+    promised = {c.key.aspect for c, kind in others if kind is Kind.PROMISED}
+    for aspects, causes, reason in _CAUSES:
+        if aspect in aspects and promised & causes and not change.is_gone:
+            yield reason
+
+
+def _of_an_ending(change: Change, others: Sequence[Change]) -> Iterator[str]:
+    """What is missing, and the exit code, when the program ends with an exception that it did not end with before."""
+    ends = [c for c in others if c.key.aspect is Aspect.OUTCOME and c.key.label == "ends with" and not c.is_gone]
+    if not ends:
+        return
+    kind = ends[0].after.partition(":")[0]
+    is_the_same = change.key.aspect is Aspect.OUTCOME or (change.key.aspect is Aspect.RAISED and change.key.label == kind)
+    if is_the_same or change.is_gone or change.relation is Relation.LESS or change.key.aspect is Aspect.OUTPUT:
+        yield f"the program ends with {kind}"
+
+
+def _may_go_on(change: Change, others: Sequence[Change]) -> bool:
+    """Whether a change may come from code that is reached since an exception is gone.
+
+    New exceptions only where the program ended with one before: it may have had them all along, further on.
+    """
+    if change.key.aspect in {Aspect.RAISED, Aspect.OUTCOME}:
+        return any(c.key.aspect is Aspect.OUTCOME and not c.is_new for c in [*others, change])
+    grows = change.is_new or change.relation in {Relation.MORE, Relation.CHANGES}
+    return grows and not change.is_gone and change.key.aspect not in {Aspect.VALUES, Aspect.STALE, Aspect.EMPTY}
 
 
 def _suspects(change: Change, fixes: Sequence[Applied]) -> tuple[str, ...]:

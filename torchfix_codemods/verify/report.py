@@ -67,7 +67,9 @@ def _of_rule(fixes: Sequence[Applied], comparison: Comparison) -> Iterator[Promi
         shown = [j for j in comparison.judged if j.kind is Kind.PROMISED and rule in j.rules and explains(effect, j.change)]
         for judged in shown[:3]:
             change = judged.change
-            yield Promise(rule, places, text_of(effect), _subject(judged), change.before, change.after, SHOWN)
+            # What a program that breaks off does less of says nothing.
+            verdict = UNKNOWN if comparison.fails_newly and effect.relation is Relation.LESS else SHOWN
+            yield Promise(rule, places, text_of(effect), _subject(judged), change.before, change.after, verdict)
         if effect.shows and not shown:
             yield Promise(rule, places, text_of(effect), "", "", "", _absence(fixes))
     yield _rest(rule, places, fixes, comparison)
@@ -78,8 +80,9 @@ def _rest(rule: str, places: tuple[str, ...], fixes: Sequence[Applied], comparis
     reached = any(fix.reached is not False for fix in fixes)
     if all(fix.safety is Safety.SAFE for fix in fixes):
         judged = comparison.judged if comparison.safe_judged is None else comparison.safe_judged
-        broken = [j for j in judged if j.kind is Kind.REGRESSION]
-        verdict = (BROKEN if broken else HOLDS) if reached else NOT_REACHED
+        suspects = [suspect for j in judged if j.kind is Kind.REGRESSION for suspect in j.rules]
+        blamed = any(suspect.startswith(f"{rule} (") for suspect in suspects)
+        verdict = NOT_REACHED if not reached else BROKEN if blamed else UNKNOWN if suspects else HOLDS
         return Promise(rule, places, "everything else the same", "", "", "", verdict)
     values = [j for j in comparison.judged if j.change.key.aspect is Aspect.VALUES and j.kind is Kind.PROMISED]
     first = values[0].change if values else None

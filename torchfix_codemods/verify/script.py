@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ..rule import Safety
-from .applied import edited_lines, with_reached
+from .applied import edited_lines, original_lines, with_reached
 from .changes import changes
 from .facts import Facts, Key, facts_of
 from .judgement import Applied, Judged, Kind, judge
@@ -36,11 +36,19 @@ class Run:
 
     outcome: Outcome
     processes: tuple[Process, ...] = ()
+    lines: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """For each changed file the line of the original that each of its lines comes from, by number."""
 
     @property
     def facts(self) -> Facts:
-        """What is compared."""
-        return facts_of(self.processes, self.outcome.stdout.text)
+        """What is compared; lines are those of the original files."""
+        ending = "" if self.outcome.passed else self.outcome.reason
+        facts = facts_of(self.processes, self.outcome.stdout.text, ending)
+        for fact in facts.values():
+            lines = self.lines.get(fact.place.file)
+            if lines and fact.place.line < len(lines):
+                fact.place = fact.place._replace(line=lines[fact.place.line])
+        return facts
 
 
 @dataclass(frozen=True)
@@ -73,6 +81,11 @@ class Comparison:
     def slowdown(self) -> float:
         """How many times as long the command takes when it is recorded."""
         return self.before.outcome.seconds / max(self.plain.outcome.seconds, 1e-9)
+
+    @property
+    def fails_newly(self) -> bool:
+        """Whether the command fails with the fixes, and did not without."""
+        return self.before.outcome.passed and not self.after.outcome.passed
 
     @property
     def regressions(self) -> list[Judged]:
@@ -137,7 +150,8 @@ class Script:
             recording = {"TORCHFIX_TRACES": traces, "TORCHFIX_EDITED": edited} if recorded else {}
             outcome = self._sandbox.trial(self._command, files, self._environ(recording))
             self._tell(f" {'passed' if outcome.passed else outcome.reason}, {outcome.seconds:.1f} s\n")
-            return Run(outcome, read_traces(traces))
+            lines = {name: original_lines(self._sources[name], data) for name, data in files.items()}
+            return Run(outcome, read_traces(traces), lines)
 
     def _environ(self, recording: Mapping[str, str]) -> Callable[[Mapping[str, str]], Mapping[str, str]]:
         """The variables of a run: the same seeds in all of them."""

@@ -74,9 +74,8 @@ class Backwards:
         """Note the value, the size of the graph, and the gradients that are there already."""
         place = caller()
         self._counts[place] = self._counts.get(place, 0) + 1
-        series = (place.file, place.function, "backward")
-        GRAPHS.watch(tensors, series)
-        number, written = self._writer.number(series)
+        GRAPHS.watch(tensors, place, "backward")
+        number, written = self._writer.number(("backward", place.file, place.function))
         if written and isinstance(tensors, torch.Tensor) and tensors.numel() == 1:
             self._writer.row("backward", place=place.line_only, label="", number=number, value=number_of(tensors))
         return self._stale.before()

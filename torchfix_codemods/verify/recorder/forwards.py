@@ -57,7 +57,7 @@ class Recorder:
         now = self._now
         now.depth = max(0, now.depth - 1)
         if now.depth == 0 and output is not None:
-            GRAPHS.watch(output, (now.place.file, now.place.function, self._labels.get(module, "")))
+            GRAPHS.watch(output, now.place, self._labels.get(module, ""))
         if isinstance(module, _Loss):
             self._note_loss(module, output)
 

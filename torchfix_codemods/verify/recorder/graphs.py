@@ -9,6 +9,8 @@ import torch
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from .places import Place
+
 _KEY = "torchfix_watched"
 _LIMIT = 200_000
 """Nodes of one graph that are counted: a larger one is told as this large."""
@@ -34,11 +36,12 @@ class Graphs:
         self.alive = 0
         """Nodes that are alive now, of those below a watched one."""
         self.most = 0
-        self._sizes: dict[tuple[str, ...], tuple[int, int]] = {}
-        self._counts: dict[tuple[str, ...], int] = {}
+        self._sizes: dict[tuple[Any, ...], tuple[int, int]] = {}
+        self._counts: dict[tuple[Any, ...], int] = {}
 
-    def watch(self, output: Any, series: tuple[str, ...]) -> None:
+    def watch(self, output: Any, place: Place, label: str) -> None:
         """Count the graphs of the tensors in an output; their size is measured for every event whose number is a power of two."""
+        series = (*place, label)
         nodes = [tensor.grad_fn for tensor in _tensors(output) if tensor.grad_fn is not None]
         new = [node for node in nodes if _KEY not in node.metadata]
         count = self._counts[series] = self._counts.get(series, 0) + 1
