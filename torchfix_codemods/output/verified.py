@@ -34,6 +34,13 @@ after its last run *changed since*; one whose contract says `torch = ">=2.6"` *n
 others.
 """
 
+_GPU = """
+## On a GPU
+
+Where there is none, the tests execute these cases on a CPU that stands in for it (`tests/catalogue/stand_in.py`). That
+finds mistakes, but verifies nothing: only a run on a GPU is listed with a date.
+"""
+
 
 def verified(executions: Iterable[Execution], executables: Sequence[Executable]) -> str:
     """The page, from the record and what should be in it."""
@@ -49,7 +56,7 @@ def verified(executions: Iterable[Execution], executables: Sequence[Executable])
         *table(
             ("device", "torch", "Python", "on", "cases", "promises kept", "broken", "need another torch", "changed since"), _runs(outcomes)
         ),
-        "\n## On a GPU\n",
+        _GPU,
         *table(("rule", "cases", "device", "torch", "on", "verdict"), _on_gpu(outcomes, executables)),
         "\n## On the CPU\n",
         *_on_cpu(outcomes, executables),
