@@ -55,9 +55,9 @@ def _row(judged: Judged) -> tuple[str, ...]:
 
 def place_of(judged: Judged) -> str:
     """File, line and function of a change."""
-    place, key = judged.change.place, judged.change.key
+    place = judged.change.place
     line = f":{place.line}" if place.line else ""
-    return " ".join(filter(None, (f"{place.file}{line}" if place.file else "", f"in {key.function}" if key.function else "")))
+    return " ".join(filter(None, (f"{place.file}{line}" if place.file else "", f"in {place.function}" if place.function else "")))
 
 
 def because(judged: Judged) -> str:

@@ -66,6 +66,9 @@ def _lines(data: bytes, line: int) -> set[int]:
         return {line}
     if isinstance(innermost, (*_FUNCTIONS, ast.ClassDef)):
         return {part.lineno for part in innermost.body}
+    if isinstance(innermost, ast.Expr) and isinstance(innermost.value, ast.Constant):
+        # A docstring isn't run: what stands at it is reached with the next line.
+        return set(range(innermost.lineno, (innermost.end_lineno or innermost.lineno) + 2))
     return set(range(innermost.lineno, (innermost.end_lineno or innermost.lineno) + 1))
 
 

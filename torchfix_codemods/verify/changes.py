@@ -91,12 +91,16 @@ def _states(table: Mapping[str, int]) -> str:
     return ", ".join(f"{state} ×{count}" for state, count in sorted(table.items()) if count)
 
 
-def _compare_series(_: Key, old: Mapping[int, Any], new: Mapping[int, Any]) -> _Result | None:
+def _compare_series(_: Key, old: Mapping[Any, Any], new: Mapping[Any, Any]) -> _Result | None:
     """Event by event, as far as both go: how many there are is an aspect of its own."""
     for number in (number for number in old if number in new):
         if old[number] != new[number] and not _both_nan(old[number], new[number]):
-            return Relation.CHANGES, "", f"{_short(old[number])} ({number})", _short(new[number])
+            return Relation.CHANGES, "", f"{_short(old[number])} ({_event(number)})", _short(new[number])
     return None
+
+
+def _event(number: int | str) -> str:
+    return f"event {number}" if isinstance(number, int) else number
 
 
 def _both_nan(first: Any, second: Any) -> bool:

@@ -180,5 +180,5 @@ def _notices(process: Process) -> Iterator[tuple[Key, Fact]]:
         _add(found, key, count, Place(file, function, line), (f"{file}:{function}",))
     for row in process.rows.get("raised", ()):
         key = Key(Aspect.OUTCOME, process.name, "", "", "ends with")
-        found[key] = Fact([f"{row.label}: {row.values['value']}"], row.place)
+        found[key] = Fact([f"{row.label}: {row.values['value']}"], row.place, {f"{row.place.file}:{row.place.function}"})
     yield from found.items()

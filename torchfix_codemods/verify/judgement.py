@@ -10,7 +10,7 @@ from ..effects import CHANGES_VALUES, Aspect, Effect, Relation
 from ..rule import Safety
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from .changes import Change
 
@@ -75,8 +75,9 @@ def judge(changes: Sequence[Change], fixes: Sequence[Applied]) -> list[Judged]:
     """Each change with its kind."""
     judged = {change: _first_look(change, fixes) for change in changes}
     for change, verdict in judged.items():
-        if verdict.kind is Kind.REGRESSION:
-            reason = next(_consequences(change, judged), "")
+        if verdict.kind in {Kind.REGRESSION, Kind.BETTER}:
+            reasons = _consequences if verdict.kind is Kind.REGRESSION else _of_an_ending
+            reason = next(reasons(change, judged), "")
             if reason:
                 judged[change] = Judged(change, Kind.FOLLOWS, (), reason)
     return list(judged.values())
@@ -127,7 +128,7 @@ def _consequences(change: Change, judged: Mapping[Change, Judged]) -> Iterator[s
     """Why a change that no rule promises follows from others."""
     aspect = change.key.aspect
     others = [(c, verdict.kind) for c, verdict in judged.items() if c is not change]
-    yield from _of_an_ending(change, [c for c, _ in others])
+    yield from _of_an_ending(change, judged)
     accepted = [c for c, kind in others if kind in {Kind.PROMISED, Kind.BETTER}]
     gone = [c for c in accepted if c.key.aspect is Aspect.RAISED]
     if gone and _may_go_on(change, [c for c, _ in others]):
@@ -138,14 +139,15 @@ def _consequences(change: Change, judged: Mapping[Change, Judged]) -> Iterator[s
             yield reason
 
 
-def _of_an_ending(change: Change, others: Sequence[Change]) -> Iterator[str]:
+def _of_an_ending(change: Change, judged: Iterable[Change]) -> Iterator[str]:
     """What is missing, and the exit code, when the program ends with an exception that it did not end with before."""
-    ends = [c for c in others if c.key.aspect is Aspect.OUTCOME and c.key.label == "ends with" and not c.is_gone]
+    ends = [c for c in judged if c.key.aspect is Aspect.OUTCOME and c.key.label == "ends with" and not c.is_gone and c is not change]
     if not ends:
         return
     kind = ends[0].after.partition(":")[0]
     is_the_same = change.key.aspect is Aspect.OUTCOME or (change.key.aspect is Aspect.RAISED and change.key.label == kind)
-    if is_the_same or change.is_gone or change.relation is Relation.LESS or change.key.aspect is Aspect.OUTPUT:
+    is_less = change.is_gone or change.relation in {Relation.LESS, Relation.BECOMES} or change.key.aspect is Aspect.OUTPUT
+    if is_the_same or is_less:
         yield f"the program ends with {kind}"
 
 
@@ -165,5 +167,5 @@ def _suspects(change: Change, fixes: Sequence[Applied]) -> tuple[str, ...]:
     within = {_bare(function) for function in change.within}
     near = [fix for fix in fixes if f"{fix.file}:{fix.function}" in within and fix.function != "<module>"]
     near = near or [fix for fix in fixes if fix.file == change.key.file]
-    near = near or [fix for fix in fixes if fix.reached is not False]
+    near = near or [fix for fix in fixes if fix.reached is not False] or list(fixes)
     return tuple(dict.fromkeys(f"{fix.rule} ({fix.place})" for fix in near))

@@ -117,8 +117,13 @@ def costs(comparison: Comparison) -> list[Cost]:
     return [row for row in rows if row.before or row.after]
 
 
-def _peak(run: Run, name: str) -> int:
-    return max((row.values.get(name) or 0 for process in run.processes for row in process.rows.get("step", ())), default=0)
+def _memory(run: Run) -> int:
+    """Of the process that held the most."""
+    return max((process.memory for process in run.processes), default=0)
+
+
+def _gpu_memory(run: Run) -> int:
+    return max((row.values.get("cuda") or 0 for process in run.processes for row in process.rows.get("step", ())), default=0)
 
 
 def _graphs(run: Run, name: str) -> int:
@@ -127,8 +132,8 @@ def _graphs(run: Run, name: str) -> int:
 
 _COSTS: tuple[tuple[str, str, Callable[[Run], float]], ...] = (
     ("wall time, recorded", "s", lambda run: run.outcome.seconds),
-    ("peak process memory", "bytes", lambda run: _peak(run, "memory")),
-    ("peak GPU memory", "bytes", lambda run: _peak(run, "cuda")),
+    ("peak process memory", "bytes", _memory),
+    ("peak GPU memory", "bytes", _gpu_memory),
     ("graph nodes alive at most", "", lambda run: _graphs(run, "most")),
     ("graph nodes alive at the end", "", lambda run: _graphs(run, "alive")),
 )

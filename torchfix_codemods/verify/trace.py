@@ -44,6 +44,8 @@ class Process:
     """By kind of event: backward, loss, step, save, load, raised."""
     totals: Mapping[str, Any] = field(default_factory=dict)
     """Counts at the end: forwards, graphs, backwards, steps, warnings, reached."""
+    memory: int = 0
+    """The most bytes that it held; 0 where that isn't known."""
     errors: Mapping[str, int] = field(default_factory=dict)
     """Where the recorder itself failed."""
     ended: bool = False
@@ -91,7 +93,8 @@ def _process(events: Sequence[tuple[str, dict[str, Any]]], seen: Counter[str]) -
     name = " ".join([head.get("label", "main"), *map(os.path.basename, head.get("program", ()))])
     seen[name] += 1
     numbered = name if seen[name] == 1 else f"{name} ({seen[name]})"
-    return Process(numbered, _rows(events), last.get("totals", {}), last.get("end", {}).get("errors", {}), "end" in last)
+    end = last.get("end", {})
+    return Process(numbered, _rows(events), last.get("totals", {}), end.get("memory", 0), end.get("errors", {}), "end" in last)
 
 
 def _rows(events: Sequence[tuple[str, dict[str, Any]]]) -> Mapping[str, Sequence[Row]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import os
 import sys
 from typing import TYPE_CHECKING, Any, Callable
@@ -19,6 +20,9 @@ def start() -> None:
     import random
 
     random.seed(seed)
+    forks = itertools.count(seed + 1)
+    # After a fork Python seeds `random` from the system, so that each run would differ.
+    os.register_at_fork(after_in_parent=lambda: next(forks), after_in_child=lambda: random.seed(next(forks)))
     sys.meta_path.insert(0, AfterImport({"numpy": lambda numpy: numpy.random.seed(seed), "torch": lambda torch: _with_torch(torch, seed)}))
 
 

@@ -26,11 +26,11 @@ class Writer:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._parts: list[tuple[str, Callable[[], object], Callable[[], None]]] = []
-        self._clear(process_label(""))
+        self._depth = 0
+        self._clear()
         os.register_at_fork(after_in_child=self._forked)
 
-    def _clear(self, label: str) -> None:
-        self.label = label
+    def _clear(self) -> None:
         self._rows: list[tuple[str, dict[str, Any]]] = []
         self._counts: dict[object, int] = {}
         self._path = os.path.join(self._folder, f"{time.time_ns()}-{os.getpid()}.jsonl")
@@ -39,10 +39,10 @@ class Writer:
 
     def _forked(self) -> None:
         """A forked child starts anew: what its parent did is in the parent's trace."""
-        self._clear(process_label(self.label))
+        self._depth += 1
+        self._clear()
         for _, _, reset in self._parts:
             reset()
-        watch_end(self)
 
     def add_part(self, name: str, totals: Callable[[], object], reset: Callable[[], None]) -> None:
         """A part with totals of its own, which are written now and then, the last ones counting."""
@@ -79,7 +79,7 @@ class Writer:
         lines = [_line(kind, values) for kind, values in rows]
         lines += [_line("totals", {name: totals() for name, totals, _ in self._parts})]
         if not self._started:
-            lines.insert(0, _line("process", {"label": self.label, "program": sys.argv[:1]}))
+            lines.insert(0, _line("process", {"label": process_label(self._depth), "program": sys.argv[:1]}))
             self._started = True
         with open(self._path, "a", encoding="utf-8") as file:
             file.write("".join(lines))
@@ -90,32 +90,39 @@ class Writer:
             return
         self._ended = True
         try:
-            self.row("end", errors=self._errors)
+            self.row("end", errors=self._errors, memory=peak_memory())
             self.flush()
         except Exception as error:  # noqa: BLE001  # at the end of a program there is nobody left to tell
             sys.stderr.write(f"recorder: {error}\n")
 
 
-def process_label(parent: str) -> str:
-    """What a process is called, alike in every run: by its rank, its number among the children, or as a loader's worker."""
+def process_label(depth: int) -> str:
+    """What a process is called, alike in every run: by its rank, its number among the children, or how often it was forked."""
     multiprocessing = sys.modules.get("multiprocessing.process")
-    process = multiprocessing.current_process() if multiprocessing else None
-    if process is not None and process.name != "MainProcess":
-        identity = "-".join(str(part) for part in getattr(process, "_identity", ()))
-        return f"process {identity}"
-    if parent:
-        return f"child of {parent}"
+    name = multiprocessing.current_process().name if multiprocessing else "MainProcess"
+    if name != "MainProcess":
+        return name
     rank = os.environ.get("RANK") or os.environ.get("LOCAL_RANK")
-    return f"rank {rank}" if rank else "main"
+    return ("child of " * depth) + (f"rank {rank}" if rank else "main")
+
+
+def peak_memory() -> int:
+    """The most bytes of memory that the process has held; 0 where the system doesn't tell."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def watch_end(writer: Writer) -> None:
-    """See to it that the end is written: `multiprocessing` leaves its children without `atexit`."""
+    """See to it that the end is written: `multiprocessing` leaves its children without `atexit`, and clears what they inherit."""
     import atexit
     from multiprocessing import util
 
     atexit.register(writer.finish)
     util.Finalize(None, writer.finish, exitpriority=0)
+    util.register_after_fork(writer, lambda writer: util.Finalize(None, writer.finish, exitpriority=0))
 
 
 def _line(kind: str, values: Mapping[str, Any]) -> str:
