@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import pty
+import re
+import subprocess
 import sys
 
 import pytest
@@ -259,6 +262,29 @@ def test_mistakes_are_told(project, options, says):
     assert result.returncode == 2
     assert says in result.stderr.decode()
     assert (project / "train.py").read_text() == TRAIN
+
+
+def test_a_terminal_shows_each_run(project):
+    ours, terminal = pty.openpty()
+    command = [sys.executable, "-m", "torchfix_codemods", "apply", "--unsafe-fixes", "--verify-with", CHECK, "--select", RULES, "."]
+    with os.fdopen(ours, "rb", 0) as reader:
+        process = subprocess.Popen(
+            command, cwd=project, env={**os.environ, **with_pack(WRONG_RULES)}, stdout=subprocess.DEVNULL, stderr=terminal
+        )
+        os.close(terminal)
+        shown = read_to_end(reader)
+    assert process.wait() == 1
+    lines = [re.sub(r"\d+\.\d s", "T", line) for line in shown.decode().splitlines()]
+    assert lines[:3] == ["run 1: no fixes … passed, T", "run 2: 5 of 5 fixes … exit 1, T", "run 3: 5 of 5 fixes … exit 1, T"]
+
+
+def read_to_end(reader):
+    shown = b""
+    while True:
+        try:
+            shown += reader.read(4096)
+        except OSError:  # the terminal is closed
+            return shown
 
 
 @pytest.mark.parametrize("command", ["check", "diff"])
