@@ -128,7 +128,7 @@ sys.exit(count in {failing})
         ([1], 0, "The command is flaky: with 1 of 1 fixes it passed and failed on the same files."),
         ([1, 3], 1, "train.py:10: scalar-index-to-item: exit 1"),
         ([0], 0, "The command is flaky: with no fixes it passed and failed on the same files."),
-        ([0, 2], 2, "fails before anything is fixed (exit 1)"),
+        ([0, 2], 2, "fails before anything is fixed (exit 1): nothing was applied; it passed once, and failed twice"),
     ],
 )
 def test_a_flaky_command_is_named_and_the_majority_decides(project, tmp_path, failing, status, says):

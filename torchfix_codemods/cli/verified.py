@@ -82,6 +82,9 @@ def _verdict(changed: list[Rewrote], rewrites: Rewrites, settings: Settings) -> 
         ) from None
     except NotCopied as error:
         raise UsageError(f"{error}; nothing was applied") from None
+    except KeyboardInterrupt:
+        print("\ninterrupted: nothing was applied", file=sys.stderr)
+        raise
 
 
 def _options(settings: Settings) -> Options:
@@ -106,7 +109,9 @@ def _teller(settings: Settings) -> Callable[[str], None]:
 
 def _red_text(red: Red, settings: Settings) -> str:
     command, outcome = settings.verify_with, red.outcome
-    if outcome.timed_out:
+    if red.flaky:
+        advice = "it passed once, and failed twice on the same files: it is flaky"
+    elif outcome.timed_out:
         advice = "give it more time with --timeout, or name a shorter command"
     else:
         advice = "mend it first, or let its exit code count as passed with --allow-red"
