@@ -201,6 +201,15 @@ def test_a_file_that_cannot_be_written_is_told_and_the_rest_done(project):
     assert ".item()" in (project / "train.py").read_text()
 
 
+def test_a_file_with_two_names_is_one_file(project):
+    (project / "another.py").symlink_to("train.py")
+    status, out, err = apply(project, rules="scalar-index-to-item,drop-optimizer-step")
+    assert (status, err) == (1, "")
+    assert "passes with 1 of 2 fixes;" in out
+    assert (project / "another.py").is_symlink()
+    assert (project / "train.py").read_text() == TRAIN.replace("loss.data[0]", "loss.item()")
+
+
 def test_a_file_that_changes_meanwhile_keeps_all_from_being_written(project):
     (project / "a.py").write_text(TRAIN)
     write_check(project, f"open({str(project / 'train.py')!r}, 'a').write('# edited\\n')")

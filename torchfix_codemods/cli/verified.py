@@ -35,7 +35,7 @@ def apply_verified(settings: Settings) -> int:
         raise UsageError("--verify-with needs a POSIX system")
     task = RewriteTask(rules_of(settings), minimum_of(settings), surroundings_of(settings))
     root = root_of(settings.paths)
-    results = list(settled(task, over_files(task, settings), lambda path: may_write(path, root)))
+    results = _distinct(settled(task, over_files(task, settings), lambda path: may_write(path, root)))
     status = tell_failures([*_failures(results), *_unwritable(results, root)], settings)
     done = [result for result in results if isinstance(result, Rewrote) and not obstacle(result.path, root)]
     changed = [result for result in done if result.after != result.before]
@@ -54,6 +54,14 @@ def apply_verified(settings: Settings) -> int:
     if changed:
         print_verdict(verdict, settings.verify_with, settings.budget)
     return max(status, FOUND if any(result.remaining for result in done) else CLEAN)
+
+
+def _distinct(results: Iterable[Rewrote | Failure]) -> list[Rewrote | Failure]:
+    """One result for each file, where links give it several names."""
+    by_file: dict[str, Rewrote | Failure] = {}
+    for result in results:
+        by_file.setdefault(os.path.realpath(result.path), result)
+    return list(by_file.values())
 
 
 def _failures(results: Iterable[Rewrote | Failure]) -> list[Failure]:
