@@ -110,6 +110,13 @@ def test_items_that_need_each_other_are_added_back_together():
     assert judge(result.kept)
 
 
+@pytest.mark.parametrize("hub", [0, 5, 9])
+def test_one_that_fails_with_many_goes_and_they_stay(hub):
+    result, _ = search({"a": range(5), "b": range(5, 10)}, lambda items: hub not in items or len(items & {1, 2, 6, 7}) == 0)
+    assert result.kept == set(range(10)) - {hub}
+    assert list(result.guilty) == [hub]
+
+
 def test_sets_with_the_same_outcome_are_run_once():
     result, command = search({"a": [0, 1, 2, 3]}, lambda items: 2 not in items, outcome=lambda items: items & {2})
     assert (dict(result.guilty), command.budget.spent) == ({2: frozenset({0, 1, 2, 3})}, 1)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import pty
+import re
+import subprocess
 import sys
 
 import pytest
@@ -125,7 +128,7 @@ sys.exit(count in {failing})
         ([1], 0, "The command is flaky: with 1 of 1 fixes it passed and failed on the same files."),
         ([1, 3], 1, "train.py:10: scalar-index-to-item: exit 1"),
         ([0], 0, "The command is flaky: with no fixes it passed and failed on the same files."),
-        ([0, 2], 2, "fails before anything is fixed (exit 1)"),
+        ([0, 2], 2, "fails before anything is fixed (exit 1): nothing was applied; it passed once, and failed twice"),
     ],
 )
 def test_a_flaky_command_is_named_and_the_majority_decides(project, tmp_path, failing, status, says):
@@ -198,6 +201,15 @@ def test_a_file_that_cannot_be_written_is_told_and_the_rest_done(project):
     assert ".item()" in (project / "train.py").read_text()
 
 
+def test_a_file_with_two_names_is_one_file(project):
+    (project / "another.py").symlink_to("train.py")
+    status, out, err = apply(project, rules="scalar-index-to-item,drop-optimizer-step")
+    assert (status, err) == (1, "")
+    assert "passes with 1 of 2 fixes;" in out
+    assert (project / "another.py").is_symlink()
+    assert (project / "train.py").read_text() == TRAIN.replace("loss.data[0]", "loss.item()")
+
+
 def test_a_file_that_changes_meanwhile_keeps_all_from_being_written(project):
     (project / "a.py").write_text(TRAIN)
     write_check(project, f"open({str(project / 'train.py')!r}, 'a').write('# edited\\n')")
@@ -259,6 +271,29 @@ def test_mistakes_are_told(project, options, says):
     assert result.returncode == 2
     assert says in result.stderr.decode()
     assert (project / "train.py").read_text() == TRAIN
+
+
+def test_a_terminal_shows_each_run(project):
+    ours, terminal = pty.openpty()
+    command = [sys.executable, "-m", "torchfix_codemods", "apply", "--unsafe-fixes", "--verify-with", CHECK, "--select", RULES, "."]
+    with os.fdopen(ours, "rb", 0) as reader:
+        process = subprocess.Popen(
+            command, cwd=project, env={**os.environ, **with_pack(WRONG_RULES)}, stdout=subprocess.DEVNULL, stderr=terminal
+        )
+        os.close(terminal)
+        shown = read_to_end(reader)
+    assert process.wait() == 1
+    lines = [re.sub(r"\d+\.\d s", "T", line) for line in shown.decode().splitlines()]
+    assert lines[:3] == ["run 1: no fixes … passed, T", "run 2: 5 of 5 fixes … exit 1, T", "run 3: 5 of 5 fixes … exit 1, T"]
+
+
+def read_to_end(reader):
+    shown = b""
+    while True:
+        try:
+            shown += reader.read(4096)
+        except OSError:  # the terminal is closed
+            return shown
 
 
 @pytest.mark.parametrize("command", ["check", "diff"])

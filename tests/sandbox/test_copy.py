@@ -129,6 +129,7 @@ def _create(folder):
         lambda folder: (folder / ".venv").unlink(),
         lambda folder: os.rename(folder / "train.py", folder / "moved.py"),
         lambda folder: (folder / "empty").rmdir(),
+        shutil.rmtree,
     ],
 )
 def test_whatever_a_command_does_is_undone(project, tmp_path, change):

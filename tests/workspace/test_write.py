@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from torchfix_codemods.workspace.write import NotWritten, write
+from torchfix_codemods.workspace.write import NotWritten, obstacle, write, write_together
 
 
 def test_mode_is_kept_and_nothing_is_left_behind(tmp_path):
@@ -62,3 +62,36 @@ def test_a_link_to_outside(tmp_path):
 
 def test_a_file_that_vanished(tmp_path):
     refused(tmp_path / "gone.py", tmp_path, "can't be read again")
+
+
+def test_several_files_together(tmp_path):
+    paths = [tmp_path / name for name in ("a.py", "b.py", "c.py")]
+    for path in paths:
+        path.write_bytes(b"old")
+    write_together([(str(path), b"old", b"new") for path in paths], str(tmp_path))
+    assert {path.read_bytes() for path in paths} == {b"new"}
+    assert sorted(os.listdir(tmp_path)) == ["a.py", "b.py", "c.py"]
+
+
+@pytest.mark.parametrize("last", ["changed", "linked", "gone"])
+def test_if_one_cannot_be_written_none_is(tmp_path, last):
+    paths = [tmp_path / name for name in ("a.py", "b.py", "c.py")]
+    for path in paths:
+        path.write_bytes(b"old")
+    if last == "changed":
+        paths[2].write_bytes(b"newer")
+    elif last == "linked":
+        os.link(paths[2], tmp_path / "d")
+    else:
+        paths[2].unlink()
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(NotWritten, match=r"c\.py: "):
+        write_together([(str(path), b"old", b"new") for path in paths], str(tmp_path))
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_what_stands_in_the_way_is_told(tmp_path):
+    (tmp_path / "a.py").write_bytes(b"old")
+    assert obstacle(str(tmp_path / "a.py"), str(tmp_path)) == ""
+    (tmp_path / "a.py").chmod(0o444)
+    assert obstacle(str(tmp_path / "a.py"), str(tmp_path)) == "is read-only"

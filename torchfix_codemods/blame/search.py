@@ -37,18 +37,21 @@ def largest(
 ) -> Result[Id]:
     """Keep as many items as possible beside those of `base`, which pass.
 
-    All at once first; then groups in their order, then the items of each group to blame. In the end each item that was
-    left out is tried once more, so that no single one can be added. Where items build on others, those come first.
+    All at once first; then groups in their order, then the items of each group to blame. Each item that was left out is
+    tried once more, so that no single one can be added; then it is tried whether fewer of the others would have to go to
+    keep them all. Where items build on others, those come first.
     `passes` spends the budget itself, and may raise `Exhausted`; it is asked once for sets that have the same `outcome`.
     """
     search = _Search(passes, outcome, budget, base)
+    items = [item for members in groups.values() for item in members]
     exhausted = False
     try:
-        search.by_groups([list(items) for items in groups.values() if items])
-        search.add_back([item for items in groups.values() for item in items if item not in search.kept])
+        search.by_groups([list(members) for members in groups.values() if members])
+        search.add_back([item for item in items if item not in search.kept])
+        search.exchange(items)
     except Exhausted:
         exhausted = True
-    left = [item for items in groups.values() for item in items if item not in search.kept]
+    left = [item for item in items if item not in search.kept]
     guilty = {item: search.guilty[item] for item in left if item in search.guilty}
     untried = tuple(item for item in left if item not in search.guilty)
     return Result(search.kept, guilty, untried, exhausted or bool(untried))
@@ -62,7 +65,7 @@ class _Search(Generic[Id]):
     ) -> None:
         self._passes, self._outcome, self._budget = passes, outcome, budget
         self._known: dict[Hashable, bool] = {outcome(base): True}
-        self.kept = base
+        self._base = self.kept = base
         self.guilty: dict[Id, frozenset[Id]] = {}
 
     def by_groups(self, groups: list[list[Id]]) -> None:
@@ -118,6 +121,16 @@ class _Search(Generic[Id]):
             if size == 1 and self.kept == before:
                 return
             size = max(1, size // 2)
+
+    def exchange(self, items: list[Id]) -> None:
+        """Where several were left out for the sake of one that fails with each of them, leave out the one."""
+        left = [item for item in items if item not in self.kept]
+        other = _Search(self._passes, self._outcome, self._budget, self._base)
+        other._known = self._known
+        if len(left) > 1 and other._adds([left]):
+            other._grow([[item] for item in items if item in self.kept])
+            if len(other.kept) > len(self.kept):
+                self.kept, self.guilty = other.kept, other.guilty
 
     def _blame(self, unit: list[Id]) -> None:
         if len(unit) == 1:

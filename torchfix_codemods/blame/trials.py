@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class Red(Exception):
     """The command fails before anything is changed."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: Outcome, flaky: bool) -> None:
         super().__init__(outcome.reason)
-        self.outcome = outcome
+        self.outcome, self.flaky = outcome, flaky
 
 
 class Trials:
@@ -42,7 +42,7 @@ class Trials:
         passed, outcome = self.judge({}, "no fixes")
         if not passed:
             if not allow_red or outcome.timed_out:
-                raise Red(outcome)
+                raise Red(outcome, bool(self.flaky))
             self._accepted.add(outcome.returncode)
         return outcome
 

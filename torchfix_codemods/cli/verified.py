@@ -35,7 +35,7 @@ def apply_verified(settings: Settings) -> int:
         raise UsageError("--verify-with needs a POSIX system")
     task = RewriteTask(rules_of(settings), minimum_of(settings), surroundings_of(settings))
     root = root_of(settings.paths)
-    results = list(settled(task, over_files(task, settings), lambda path: may_write(path, root)))
+    results = _distinct(settled(task, over_files(task, settings), lambda path: may_write(path, root)))
     status = tell_failures([*_failures(results), *_unwritable(results, root)], settings)
     done = [result for result in results if isinstance(result, Rewrote) and not obstacle(result.path, root)]
     changed = [result for result in done if result.after != result.before]
@@ -54,6 +54,14 @@ def apply_verified(settings: Settings) -> int:
     if changed:
         print_verdict(verdict, settings.verify_with, settings.budget)
     return max(status, FOUND if any(result.remaining for result in done) else CLEAN)
+
+
+def _distinct(results: Iterable[Rewrote | Failure]) -> list[Rewrote | Failure]:
+    """One result for each file, where links give it several names."""
+    by_file: dict[str, Rewrote | Failure] = {}
+    for result in results:
+        by_file.setdefault(os.path.realpath(result.path), result)
+    return list(by_file.values())
 
 
 def _failures(results: Iterable[Rewrote | Failure]) -> list[Failure]:
@@ -82,6 +90,9 @@ def _verdict(changed: list[Rewrote], rewrites: Rewrites, settings: Settings) -> 
         ) from None
     except NotCopied as error:
         raise UsageError(f"{error}; nothing was applied") from None
+    except KeyboardInterrupt:
+        print("\ninterrupted: nothing was applied", file=sys.stderr)
+        raise
 
 
 def sandbox_options(settings: Settings) -> Options:
@@ -107,7 +118,9 @@ def _teller(settings: Settings) -> Callable[[str], None]:
 
 def _red_text(red: Red, settings: Settings) -> str:
     command, outcome = settings.verify_with, red.outcome
-    if outcome.timed_out:
+    if red.flaky:
+        advice = "it passed once, and failed twice on the same files: it is flaky"
+    elif outcome.timed_out:
         advice = "give it more time with --timeout, or name a shorter command"
     else:
         advice = "mend it first, or let its exit code count as passed with --allow-red"

@@ -12,13 +12,13 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from . import supervisor
 from .output import Output, Recorder
 from .signals import deferred
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_SUPERVISOR = os.path.join(os.path.dirname(__file__), "supervisor.py")
 _GRACE = 15.0
 """Seconds that the supervisor has to end the command, before it is killed itself."""
 _SHELL_SIGNAL = 128
@@ -112,7 +112,7 @@ class _Supervised:
         order = json.dumps({"command": command, "report": report, "memory": self._limits.memory, "cpu": self._limits.cpu})
         self._process = subprocess.Popen(
             # Isolated and without site-packages: the supervisor needs nothing but the standard library, and starts fast.
-            [sys.executable, "-I", "-S", str(supervisor.__file__), order],
+            [sys.executable, "-I", "-S", _SUPERVISOR, order],
             cwd=cwd,
             env=env,
             stdin=self._pipes["order"].reader,

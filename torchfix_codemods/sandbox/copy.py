@@ -46,7 +46,9 @@ class Copy:
 
         Raises `NotCopied` where the project changed meanwhile, and for a replaced file that isn't part of the copy.
         """
-        os.makedirs(self.folder, exist_ok=True)
+        if os.path.islink(self.folder) or not os.path.isdir(self.folder):
+            remove(self.folder)
+            os.makedirs(self.folder)
         self._remove_foreign("")
         for entry in self._entries.values():
             if not self._is_pristine(entry):

@@ -59,10 +59,13 @@ class Sandbox:
 
         `environ` makes the variables of this run out of those that all get. Raises `NotCopied`.
         """
-        self._empty_temporary_folder()
-        env = self._environ(command)
-        self._copy.reset(replacements)
-        return run(self._inside(command), self._cwd, environ(env), self._limits)
+        try:
+            self._empty_temporary_folder()
+            env = self._environ(command)
+            self._copy.reset(replacements)
+            return run(self._inside(command), self._cwd, environ(env), self._limits)
+        except OSError as error:
+            raise NotCopied(f"the private copy in {self._copy.folder} can't be used: {error}") from None
 
     def _empty_temporary_folder(self) -> None:
         remove(self._temporary)
