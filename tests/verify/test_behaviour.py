@@ -59,7 +59,12 @@ def test_no_false_regression(name, request):
 
 def test_cnn_shows_what_is_saved_and_what_no_longer_hangs_on_the_losses(cnn):
     assert shown(cnn) == {
-        ("whole-model-save-load", "saved: changes", "module Net, with weights_only: UnpicklingError", "state dict, loads with weights_only"),
+        (
+            "whole-model-save-load",
+            "saved: changes",
+            "module Net, with weights_only: UnpicklingError",
+            "state dict, loads with weights_only",
+        ),
         ("whole-model-save-load", "loaded: changes", "UnpicklingError", "state dict, map_location=cpu, weights_only=True"),
         ("whole-model-save-load", "exceptions: less", "1", "0"),
         ("tensor-to-numpy", "exceptions: less", "1", "0"),

@@ -97,7 +97,9 @@ def test_a_program_that_failed_before_may_fail_further_on():
 
 
 def test_a_new_exception_that_the_program_catches_is_a_regression():
-    assert verdicts(run(), run(**raised("TypeError")), fix(RAISES_LESS, safety=Safety.UNSAFE)) == {("exceptions", "TypeError"): "regression"}
+    assert verdicts(run(), run(**raised("TypeError")), fix(RAISES_LESS, safety=Safety.UNSAFE)) == {
+        ("exceptions", "TypeError"): "regression"
+    }
 
 
 def test_other_values_let_a_program_print_and_save_otherwise_but_not_stop_saving():
