@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 demo: $(VENV)/base.stamp
 	@$(BIN)/torchfix-codemods diff --unsafe-fixes examples || test $$? -eq 1
 
-test: $(VENV)/dev.stamp
+test: $(VENV)/dev.stamp $(VENV)/browser.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -42,8 +42,16 @@ $(VENV)/base.stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/dev.stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) install -c constraints.txt torch==2.13.0
-	$(PIP) install -c constraints.txt -e '.[dev,verify]'
+	$(PIP) install -c constraints.txt -e '.[dev,verify,report]'
 	@touch $@ $(VENV)/base.stamp
+
+# A browser for the tests of pages: the one that is here, else that of Debian's packages (as root), else one that playwright brings.
+$(VENV)/browser.stamp: $(VENV)/dev.stamp
+	@command -v chromium >/dev/null || \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; \
+	  then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
+	  else $(BIN)/playwright install chromium; fi
+	@touch $@
 
 clean:
 	rm -rf $(VENV) .venv-torch-* build dist *.egg-info
