@@ -10,6 +10,7 @@ from .text import count
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..sandbox import Outcome
     from ..verify.judgement import Judged
     from ..verify.report import Cost, Promise
     from ..verify.script import Comparison
@@ -76,12 +77,19 @@ def summary(comparison: Comparison) -> str:
     lines = [f"{count(len(comparison.fixes), 'fix')}, {reached} of them run by `{comparison.command}`; {verdict}."]
     lines += [f"Before: {before}, after: {after}. Recording took {comparison.slowdown:.2f} times as long as running without it."]
     if not comparison.before.outcome.passed:
-        lines.append("The command fails before the fixes as well: both sides are compared as far as it gets.")
+        last = _last_line(comparison.before.outcome)
+        lines.append(f"The command fails before the fixes as well{last}: both sides are compared as far as it gets.")
     if comparison.varying:
         lines.append(f"Not judged, since it differs from run to run: {'; '.join(comparison.varying[:5])}.")
     errors = {text for run in (comparison.before, comparison.after) for process in run.processes for text in process.errors}
     lines += [f"Not recorded: {text}." for text in sorted(errors)]
     return "\n".join(lines)
+
+
+def _last_line(outcome: Outcome) -> str:
+    """What the command has said last, in brackets: mostly why it failed."""
+    said = outcome.stderr.end(1).strip()
+    return f" ({_short(said)})" if said else ""
 
 
 def amount(value: float, unit: str) -> str:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from .trace import Process, Row
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|\b(?:nan|inf)\b")
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+")
+"""Where an object lies in memory: of no meaning, and another in each run."""
 _SERIES = {"backward": ("value",), "loss": ("value",), "step": ("norm", "digest", "random")}
 """The kinds of events whose values are compared."""
 _NAMES = {"value": "loss", "norm": "gradient norm", "digest": "parameters", "random": "random numbers"}
@@ -76,7 +78,12 @@ def _printed_numbers(output: str) -> dict[str, str]:
 
 
 def _printed(output: str) -> list[str]:
-    return [line for line in re.split(r"[\r\n]+", output) if line.strip()]
+    return [line for line in re.split(r"[\r\n]+", _ADDRESS.sub("0x…", output)) if line.strip()]
+
+
+def _without_numbers(text: str) -> str:
+    """A text without its numbers: times and counts would make another text of it in each run."""
+    return _NUMBER.sub("#", _ADDRESS.sub("0x…", text))
 
 
 def _modes(process: Process) -> Iterator[tuple[Key, Fact]]:
@@ -173,12 +180,18 @@ def _notices(process: Process) -> Iterator[tuple[Key, Fact]]:
     """Warnings and exceptions by function and type, the caught ones too, and what ended the process."""
     found: dict[Key, Fact] = {}
     for file, function, line, category, text, count in process.totals.get("warnings", ()):
-        key = Key(Aspect.WARNINGS, process.name, file, function, f"{category}: {text}")
+        key = Key(Aspect.WARNINGS, process.name, file, function, f"{category}: {_without_numbers(text)}")
         _add(found, key, count, Place(file, function, line), (f"{file}:{function}",))
     for file, function, line, kind, _, count in (process.totals.get("reached") or {}).get("raised", ()):
         key = Key(Aspect.RAISED, process.name, file, function, kind)
         _add(found, key, count, Place(file, function, line), (f"{file}:{function}",))
     for row in process.rows.get("raised", ()):
         key = Key(Aspect.OUTCOME, process.name, "", "", "ends with")
-        found[key] = Fact([f"{row.label}: {row.values['value']}"], row.place, {f"{row.place.file}:{row.place.function}"})
+        found[key] = Fact([_ending(row)], row.place, {f"{row.place.file}:{row.place.function}"})
     yield from found.items()
+
+
+def _ending(row: Row) -> str:
+    """The exception that ended the process, with its function: the same one elsewhere is another ending."""
+    text = f"{row.label}: {_ADDRESS.sub('0x…', row.values['value'])}"
+    return f"{text} (in {row.place.function})" if row.place.function else text

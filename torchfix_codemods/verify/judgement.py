@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -80,7 +80,15 @@ def judge(changes: Sequence[Change], fixes: Sequence[Applied]) -> list[Judged]:
             reason = next(reasons(change, judged), "")
             if reason:
                 judged[change] = Judged(change, Kind.FOLLOWS, (), reason)
-    return list(judged.values())
+    return [_of_the_exception(verdict, judged) for verdict in judged.values()]
+
+
+def _of_the_exception(verdict: Judged, judged: Mapping[Change, Judged]) -> Judged:
+    """That the command succeeds has no place of its own: it is owed to the fixes that its exception is gone by."""
+    if verdict.kind is not Kind.PROMISED or verdict.change.key.label != "command":
+        return verdict
+    ends = [v for c, v in judged.items() if c.key.label == "ends with" and c.is_gone and v.kind is Kind.PROMISED]
+    return replace(verdict, rules=tuple(dict.fromkeys(rule for end in ends for rule in end.rules)) or verdict.rules)
 
 
 def _first_look(change: Change, fixes: Sequence[Applied]) -> Judged:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from ..rule import Safety
 from .applied import edited_lines, original_lines, with_reached
-from .changes import changes
-from .facts import Facts, Key, facts_of
+from .changes import Change, changes
+from .facts import Facts, facts_of
 from .judgement import Applied, Judged, Kind, judge
 from .trace import Process, read_traces
 
@@ -123,9 +123,9 @@ class Script:
         judged = judge(changes(before.facts, after.facts), applied)
         safe_judged = self._safe(before, safe, applied) if safe else None
         varying = self._varying(before, [*judged, *(safe_judged or ())])
-        names = tuple(sorted({f"{key.aspect.value}: {key.label}" for key in varying}))
-        kept = _without(varying, judged)
-        kept_safe = None if safe_judged is None else _without(varying, safe_judged)
+        names = tuple(sorted({f"{change.key.aspect.value}: {change.key.label}" for change in varying}))
+        kept = without(varying, judged)
+        kept_safe = None if safe_judged is None else without(varying, safe_judged)
         return Comparison(self._command, plain, before, after, tuple(applied), kept, kept_safe, names)
 
     def _safe(self, before: Run, safe: Fixes, applied: Sequence[Applied]) -> list[Judged]:
@@ -133,12 +133,12 @@ class Script:
         after = self._run("after the safe fixes", safe.files)
         return judge(changes(before.facts, after.facts), [fix for fix in applied if fix.safety is Safety.SAFE])
 
-    def _varying(self, before: Run, judged: Sequence[Judged]) -> set[Key]:
+    def _varying(self, before: Run, judged: Sequence[Judged]) -> list[Change]:
         """What differs when the command is simply run again; asked only where something is to be explained."""
         if all(j.kind is not Kind.REGRESSION for j in judged):
-            return set()
+            return []
         again = self._run("before the fixes once more, since something has changed that no rule has promised", {})
-        return {change.key for change in changes(before.facts, again.facts)}
+        return changes(before.facts, again.facts)
 
     def _run(self, what: str, files: Mapping[str, bytes], recorded: bool = True) -> Run:
         self._tell(f"running `{self._command}` {what} …")
@@ -164,8 +164,17 @@ class Script:
         return environ
 
 
-def _without(varying: set[Key], judged: Sequence[Judged]) -> tuple[Judged, ...]:
-    return tuple(j for j in judged if j.change.key not in varying)
+def without(varying: Sequence[Change], judged: Sequence[Judged]) -> tuple[Judged, ...]:
+    """What is left when all is taken out that varies from run to run.
+
+    What comes and goes there (a file with the time in its name) does so under another name each time: all that does in its place
+    is taken out.
+    """
+    keys = {change.key for change in varying}
+    places = {change.key[:4] for change in varying if change.is_new} & {change.key[:4] for change in varying if change.is_gone}
+    return tuple(
+        j for j in judged if j.change.key not in keys and not ((j.change.is_new or j.change.is_gone) and j.change.key[:4] in places)
+    )
 
 
 def _nothing_recorded(command: str, outcome: Outcome) -> str:

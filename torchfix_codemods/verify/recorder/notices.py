@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from .writer import Writer
 
 
+_OF_OUR_HOOKS = r"Using `torch\.compile\(module\)` when there are global hooks"
+"""What torch says of the recorder: with `-W error` it would end the program."""
+
+
 def install(writer: Writer) -> None:
     """Stand in the way of warnings and of the last exception, and pass both on."""
     counts: dict[tuple[Any, ...], int] = {}
@@ -37,3 +41,4 @@ def install(writer: Writer) -> None:
         end(kind, error, traceback)
 
     warnings.showwarning, sys.excepthook = showwarning, excepthook
+    warnings.filterwarnings("ignore", message=_OF_OUR_HOOKS)

@@ -35,7 +35,7 @@ class Steps:
         self._labels: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self._kinds: dict[str, int] = {}
         self._counts: dict[tuple[Any, ...], list[int]] = {}
-        self._begun: _Begun | None = None
+        self._begun: dict[int, _Begun] = {}
         writer.add_part("steps", lambda: [[*key, *counts] for key, counts in list(self._counts.items())], self._counts.clear)
 
     def before(self, optimizer: Any, *_: object) -> None:
@@ -48,12 +48,13 @@ class Steps:
         counts[1] += stale > 0
         number, written = self._writer.number(("step", place.file, place.function, label))
         gradients = _gradients(parameters) if written else {}
-        self._begun = _Begun(weakref.ref(optimizer), place, number, {"stale": stale, **gradients} if written else None)
+        # By optimizer: one may step inside another, or in another thread.
+        self._begun[id(optimizer)] = _Begun(weakref.ref(optimizer), place, number, {"stale": stale, **gradients} if written else None)
 
     def after(self, optimizer: Any, *_: object) -> None:
         """Look at the parameters that the step has made."""
         parameters = _parameters(optimizer)
-        begun, self._begun = self._begun, None
+        begun = self._begun.pop(id(optimizer), None)
         self._stale.stepped(parameters)
         if begun is None or begun.optimizer() is not optimizer or begun.values is None:
             return

@@ -121,8 +121,21 @@ def watch_end(writer: Writer) -> None:
     from multiprocessing import util
 
     atexit.register(writer.finish)
+    _finish_ahead_of_exit(writer)
     util.Finalize(None, writer.finish, exitpriority=0)
     util.register_after_fork(writer, lambda writer: util.Finalize(None, writer.finish, exitpriority=0))
+
+
+def _finish_ahead_of_exit(writer: Writer) -> None:
+    """Stand in for `os._exit`, which ends a process without `atexit`."""
+    leave = os._exit
+
+    @functools.wraps(leave)
+    def finish_and_leave(status: int) -> Any:
+        writer.finish()
+        leave(status)
+
+    os._exit = finish_and_leave
 
 
 def _line(kind: str, values: Mapping[str, Any]) -> str:
