@@ -50,6 +50,12 @@ def test_the_same_exception_in_another_function_is_another_ending():
     assert "regression" not in verdicts(before, after, fix(RAISES_LESS)).values()
 
 
+def test_the_same_exception_earlier_is_a_regression():
+    before = run(ended("IndexError", "test"), ending="exit 1", **raised("IndexError", "test"))
+    after = run(ended("IndexError"), ending="exit 1", **raised("IndexError"))
+    assert verdicts(before, after, fix())["outcome", "ends with"] == "regression"
+
+
 def test_success_is_owed_to_the_fix_of_the_exception():
     before = run(ended("IndexError"), ending="exit 1", **raised("IndexError"))
     guard = fix(RAISES_LESS, rule="other-rule", function="<module>")

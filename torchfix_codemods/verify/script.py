@@ -117,7 +117,7 @@ class Script:
         plain = self._run("before the fixes, not recorded", {}, recorded=False)
         before = self._run("before the fixes, recorded", {})
         if not before.processes:
-            raise NothingRecorded(_nothing_recorded(self._command, before.outcome))
+            raise NothingRecorded(_nothing_recorded(self._command, self._sandbox.top, before.outcome))
         applied = with_reached(fixes.applied, before.processes, self._sources)
         after = self._run("after the fixes", fixes.files)
         judged = judge(changes(before.facts, after.facts), applied)
@@ -177,10 +177,11 @@ def without(varying: Sequence[Change], judged: Sequence[Judged]) -> tuple[Judged
     )
 
 
-def _nothing_recorded(command: str, outcome: Outcome) -> str:
+def _nothing_recorded(command: str, top: str, outcome: Outcome) -> str:
     log = "\n".join(f"    {line}" for line in outcome.log().splitlines())
     end = f"; the end of its log:\n{log}" if log else ""
     return (
         f"`{command}` ({outcome.reason}) did nothing with torch that could be recorded: it has to be a command that runs the code "
-        f"with a Python which has torch, and that reads PYTHONPATH (not `python -I`){end}"
+        f"with a Python which has torch, and that reads PYTHONPATH (not `python -I`). It runs in a private copy of {top}, "
+        f"where its paths have to lead to something: a pyproject.toml at the top of the project tells how much of it is copied{end}"
     )

@@ -106,10 +106,8 @@ def _saved(node: Any) -> Iterator[tuple[int, int]]:
         _NAMES[kind] = tuple(name for name in dir(kind) if name.startswith("_saved_")) or ("saved_tensors",)
     for name in _NAMES[kind]:
         try:
-            value = getattr(node, name, None)
-        except RuntimeError:  # freed already, or changed in place
+            kept = [tensor for tensor in _tensors(getattr(node, name, None)) if not tensor.is_leaf or not tensor.requires_grad]
+            storages = [tensor.untyped_storage() for tensor in kept]
+            yield from [(storage.data_ptr(), storage.nbytes()) for storage in storages]
+        except RuntimeError:  # freed already, changed in place, or without storage (a tensor of torch.func)
             continue
-        for tensor in _tensors(value):
-            if not tensor.is_leaf or not tensor.requires_grad:
-                storage = tensor.untyped_storage()
-                yield storage.data_ptr(), storage.nbytes()
