@@ -57,13 +57,14 @@ def recorded(tmp_path_factory):
         "PYTHONPATH": str(_SITE),
         "OMP_NUM_THREADS": "1",
     }
-    command = [sys.executable, "program.py"]
+    command = [sys.executable, "-W", "error", "program.py"]
     result = subprocess.run(command, cwd=folder, env={**os.environ, **own}, capture_output=True, text=True, check=False)
     (process,) = read_traces(str(folder / "traces"))
     return result, process
 
 
 def test_torch_does_not_warn_of_the_recorder(recorded):
+    # Under `-W error` a warning would end the program.
     result, process = recorded
     assert (result.returncode, result.stdout) == (0, "done\n")
     assert "global hooks" not in result.stderr

@@ -182,6 +182,6 @@ def _nothing_recorded(command: str, top: str, outcome: Outcome) -> str:
     end = f"; the end of its log:\n{log}" if log else ""
     return (
         f"`{command}` ({outcome.reason}) did nothing with torch that could be recorded: it has to be a command that runs the code "
-        f"with a Python which has torch, and that reads PYTHONPATH (not `python -I`). It runs in a private copy of {top}, "
-        f"where its paths have to lead to something: a pyproject.toml at the top of the project tells how much of it is copied{end}"
+        f"with a Python which has torch, and that reads PYTHONPATH (not `python -I`). It runs in a private copy of {top}: "
+        f"where that is not your whole project, put a pyproject.toml at the top of it{end}"
     )

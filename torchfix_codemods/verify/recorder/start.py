@@ -23,7 +23,12 @@ def start() -> None:
     forks = itertools.count(seed + 1)
     # After a fork Python seeds `random` from the system, so that each run would differ.
     os.register_at_fork(after_in_parent=lambda: next(forks), after_in_child=lambda: random.seed(next(forks)))
-    sys.meta_path.insert(0, AfterImport({"numpy": lambda numpy: numpy.random.seed(seed), "torch": lambda torch: _with_torch(torch, seed)}))
+    actions = {
+        "numpy": lambda numpy: numpy.random.seed(seed),
+        "torch": lambda torch: _with_torch(torch, seed),
+        "torch._dynamo.trace_rules": _leave_trace_function,
+    }
+    sys.meta_path.insert(0, AfterImport(actions))
 
 
 def _with_torch(torch: Any, seed: int) -> None:
@@ -32,6 +37,13 @@ def _with_torch(torch: Any, seed: int) -> None:
         from .record import record
 
         record()
+
+
+def _leave_trace_function(rules: Any) -> None:
+    """Keep `torch.compile` from compiling the function that traces lines: it is slow, and makes warnings."""
+    add = getattr(rules, "add", None)  # no public name: another torch may have none
+    if add is not None:
+        add(f"{__package__}.reached")
 
 
 class AfterImport:
