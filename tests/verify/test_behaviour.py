@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,7 +21,7 @@ def compared(folder, script, *options, environment=()):
     for path in EXAMPLES.glob("*.py"):
         shutil.copy(path, folder)
     before = {path.name: path.read_bytes() for path in folder.glob("*.py")}
-    command = f"python -W ignore {script}"
+    command = f"{sys.executable} -W ignore {script}"
     arguments = ["verify", "--script", command, "--json", "report.json", "--html", "report.html", *options, script, "synthetic.py"]
     result = run(*arguments, cwd=folder, environment={"OMP_NUM_THREADS": "1", **dict(environment)})
     assert {path.name: path.read_bytes() for path in folder.glob("*.py")} == before
@@ -147,12 +148,13 @@ def test_the_page_draws_its_plots_in_a_browser(cnn):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--script", "python -c pass", "code.py"), "did nothing with torch that could be recorded"),
+        (("--script", f"{sys.executable} -c pass", "code.py"), "did nothing with torch that could be recorded"),
         (("--script", " ", "code.py"), "--script needs a command"),
         (("--script", "true", "--device", "cpu", "code.py"), "--device is for the fixtures of rules"),
         (("--timeout", "3"), "--timeout needs a program of yours to run"),
         (("--script", "true", "--html", "no/such/page.html", "code.py"), "there is no folder no/such"),
         (("--script", "true", "missing.py"), "missing.py"),
+        (("--script", "true", "-"), "--script needs files"),
     ],
 )
 def test_mistakes(arguments, message, tmp_path):

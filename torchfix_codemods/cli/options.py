@@ -140,7 +140,8 @@ def _check(made: Settings, given: dict[str, object]) -> None:
 def _check_verification(made: Settings, given: dict[str, object]) -> None:
     """The options of `--verify-with` and `--script`."""
     if made.command and made.reads_stdin:
-        raise UsageError("the command needs files; `-` (stdin) is none")
+        flag = "--verify-with" if made.verify_with else "--script"
+        raise UsageError(f"{flag} needs files; `-` (stdin) is none")
     for option in OPTIONS:
         if not option.commands or option.name not in given:
             continue
