@@ -70,6 +70,8 @@ class Finding:
     safety: Safety
     edits: tuple[Edit, ...] = ()
     partners: Partners | None = None
+    scope: str = ""
+    """The functions and classes around it, outermost first: `Trainer.fit`; empty at the top level of a file."""
 
 
 class Rule(ABC):
@@ -111,4 +113,5 @@ class Rule(ABC):
             node, edits = file.flow.statement(node), ()
         span = file.source.span(node)
         level = Safety.REPORT if not edits else self.safety if safety is None else safety
-        return Finding(self.name, span, file.source.position(span.start), message, level, edits, partners if edits else None)
+        position, shared = file.source.position(span.start), partners if edits else None
+        return Finding(self.name, span, position, message, level, edits, shared, file.scope(node))

@@ -162,6 +162,11 @@ class FileModel:
         """The node directly around another."""
         return self.index.parents[node]
 
+    def scope(self, node: ast.AST) -> str:
+        """The names of the functions and classes around a node, outermost first: `Trainer.fit`; empty at the top level."""
+        around = [ancestor.name for ancestor in self.flow.ancestors(node) if isinstance(ancestor, (*FUNCTIONS, ast.ClassDef))]
+        return ".".join(reversed(around))
+
     def is_located(self, node: ast.expr | ast.stmt) -> bool:
         """Whether the place that `ast` gives for a node is its own: before Python 3.12, inside some f-strings it is not."""
         if not any(isinstance(ancestor, ast.JoinedStr) for ancestor in self.flow.ancestors(node)):

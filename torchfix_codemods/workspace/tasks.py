@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from ..fingerprint import fingerprints
 from ..source import Source, SourceError
 from .run import Failure
 from .selection import Selection
@@ -24,10 +25,11 @@ SIZE_LIMIT = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A finding with the text of its line."""
+    """A finding with the text of its line, and what it is recognised by when lines have moved (see `fingerprint`)."""
 
     finding: Finding
     line: str
+    fingerprint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +118,9 @@ class RewriteTask:
         except Unstable as error:
             return Failure(path, 1, f"{error}; please report it", ours=True)
         after = source.replace(result.data)
-        refused = tuple((Located(finding, after.line(finding.position.line)), reason) for finding, reason in result.refused)
         remaining = _located(after, result.remaining)
+        reasons = dict(result.refused)
+        refused = tuple((located, reasons[located.finding]) for located in remaining if located.finding in reasons)
         return Rewrote(path, raw, source.encode(result.data), result.fixed, result.applied, remaining, refused)
 
 
@@ -147,4 +150,5 @@ def _decoded(path: str, raw: bytes) -> Source | Failure:
 
 
 def _located(source: Source, findings: Sequence[Finding]) -> tuple[Located, ...]:
-    return tuple(Located(finding, source.line(finding.position.line)) for finding in findings)
+    marks = fingerprints(source, findings)
+    return tuple(Located(finding, source.line(finding.position.line), mark) for finding, mark in zip(findings, marks, strict=True))
