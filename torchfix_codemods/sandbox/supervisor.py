@@ -45,7 +45,7 @@ def _started(order: dict[str, Any]) -> subprocess.Popen[bytes]:
             _limit(resource.RLIMIT_CPU, order["cpu"], order["cpu"] + 1)
 
     # This process has one thread, so a function between fork and exec is safe.
-    return subprocess.Popen(["/bin/sh", "-c", order["command"]], stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=prepare)  # noqa: PLW1509
+    return subprocess.Popen(["/bin/sh", "-c", order["command"]], stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=prepare)  # noqa: PLW1509  # see above
 
 
 def _limit(kind: int, soft: int, hard: int) -> None:

@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
 from ..source import Source, SourceError, syntax_tree
-from .judgement import Applied
+from .judgement import Applied, without_owner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -101,14 +101,9 @@ def _functions(process: Process) -> Iterator[str]:
     """The functions that something was recorded in, as `file:function` without classes."""
     for name in ("forwards", "backwards", "steps"):
         for row in process.totals.get(name, ()):
-            yield from (_bare(function) for function in row[3])
+            yield from (without_owner(function) for function in row[3])
     for rows in process.rows.values():
-        yield from (_bare(f"{row.place.file}:{row.place.function}") for row in rows)
-
-
-def _bare(function: str) -> str:
-    file, _, name = function.rpartition(":")
-    return f"{file}:{name.rpartition('.')[2]}"
+        yield from (without_owner(f"{row.place.file}:{row.place.function}") for row in rows)
 
 
 def _is_reached(fix: Applied, lines: set[tuple[str, int]], complete: bool, seen: set[str], sources: Mapping[str, bytes]) -> bool | None:

@@ -103,7 +103,7 @@ def _first_look(change: Change, fixes: Sequence[Applied]) -> Judged:
 def _promising(change: Change, fixes: Sequence[Applied]) -> list[Applied]:
     """The fixes that promise a change: those around its place, else those whose effect may show elsewhere."""
     able = [(fix, effect) for fix in fixes for effect in fix.promises if explains(effect, change)]
-    within = {_bare(function) for function in change.within}
+    within = {without_owner(function) for function in change.within}
     around = [fix for fix, _ in able if f"{fix.file}:{fix.function}" in within]
     return around or [fix for fix, effect in able if not effect.within]
 
@@ -126,7 +126,7 @@ def _replaces(effect: Effect, change: Change) -> bool:
     return effect.aspect is change.key.aspect is Aspect.FORWARDS and effect.relation is Relation.CHANGES
 
 
-def _bare(function: str) -> str:
+def without_owner(function: str) -> str:
     """`file:function` without the classes and functions around the function."""
     file, _, name = function.rpartition(":")
     return f"{file}:{name.rpartition('.')[2]}"
@@ -172,7 +172,7 @@ def _may_go_on(change: Change, others: Sequence[Change]) -> bool:
 
 def _suspects(change: Change, fixes: Sequence[Applied]) -> tuple[str, ...]:
     """The fixes that are nearest: in the functions that run, else in the file, else all that were run."""
-    within = {_bare(function) for function in change.within}
+    within = {without_owner(function) for function in change.within}
     near = [fix for fix in fixes if f"{fix.file}:{fix.function}" in within and fix.function != "<module>"]
     near = near or [fix for fix in fixes if fix.file == change.key.file]
     near = near or [fix for fix in fixes if fix.reached is not False] or list(fixes)

@@ -44,7 +44,7 @@ class Staleness:
 
     def after(self, before: Sequence[tuple[int, torch.Tensor, int]]) -> None:
         """Those that the backward has added to are stale."""
-        self._stale |= {key for key, gradient, version in before if gradient._version != version}  # noqa: SLF001
+        self._stale |= {key for key, gradient, version in before if gradient._version != version}  # noqa: SLF001  # torch has no public name for it
 
     def count(self, parameters: Iterable[torch.Tensor]) -> int:
         """How many of these parameters have a stale gradient now."""
