@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable
 
 import torch
 from torch.nn.modules import module as hooks
@@ -16,6 +17,15 @@ from .values import number_of
 
 if TYPE_CHECKING:
     from .writer import Writer
+
+
+class Compiler:
+    """Whether torch's compiler has been imported: until then nothing can be compiling."""
+
+    is_loaded = "torch._dynamo" in sys.modules
+
+
+COMPILER = Compiler()
 
 
 class Forwards(threading.local):
@@ -33,33 +43,41 @@ class Recorder:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._counts: dict[tuple[Any, ...], int] = {}
-        self._labels: weakref.WeakKeyDictionary[torch.nn.Module, str] = weakref.WeakKeyDictionary()
+        self._labels: dict[int, tuple[Callable[[], object], str]] = {}
         self._now = Forwards()
         writer.add_part("forwards", self._totals, self._counts.clear)
         writer.add_part("graphs", GRAPHS.totals, GRAPHS.clear)
 
     def before(self, module: torch.nn.Module, _: object) -> None:
-        """Called ahead of every forward."""
-        if torch.compiler.is_compiling():
+        """Called ahead of every forward. It calls little, and is its own guard: traced calls cost twice."""
+        if COMPILER.is_loaded and torch.compiler.is_compiling():
             return
-        now = self._now
-        if now.depth == 0:
-            now.place = caller()
-            self._name(module)
-        now.depth += 1
-        key = (*now.place, self._labels.get(module) or type(module).__name__, module.training, torch.is_grad_enabled())
-        self._counts[key] = self._counts.get(key, 0) + 1
+        try:
+            now = self._now
+            if now.depth == 0:
+                now.place = caller()
+                self._name(module)
+            now.depth += 1
+            known = self._labels.get(id(module))
+            label = known[1] if known and known[0]() is module else type(module).__name__
+            key = (*now.place, label, module.training, torch.is_grad_enabled())
+            self._counts[key] = self._counts.get(key, 0) + 1
+        except Exception as error:  # noqa: BLE001  # the border
+            self._writer.failed("before a forward", error)
 
     def after(self, module: torch.nn.Module, _: object, output: Any) -> None:
         """Called behind every forward, one that raised too."""
-        if torch.compiler.is_compiling():
+        if COMPILER.is_loaded and torch.compiler.is_compiling():
             return
-        now = self._now
-        now.depth = max(0, now.depth - 1)
-        if now.depth == 0 and output is not None:
-            GRAPHS.watch(output, now.place, self._labels.get(module, ""))
-        if isinstance(module, _Loss):
-            self._note_loss(module, output)
+        try:
+            now = self._now
+            now.depth = max(0, now.depth - 1)
+            if now.depth == 0 and output is not None:
+                GRAPHS.watch(output, now.place, self._labels[id(module)][1])
+            if isinstance(module, _Loss):
+                self._note_loss(module, output)
+        except Exception as error:  # noqa: BLE001  # the border
+            self._writer.failed("behind a forward", error)
 
     def _note_loss(self, module: torch.nn.Module, output: Any) -> None:
         if isinstance(output, torch.Tensor) and output.numel() == 1:
@@ -70,10 +88,12 @@ class Recorder:
 
     def _name(self, module: torch.nn.Module) -> None:
         """Name a model and all within it by class and path, once."""
-        if module not in self._labels:
-            root = type(module).__name__
-            for path, part in module.named_modules():
-                self._labels[part] = f"{root}.{path}: {type(part).__name__}" if path else root
+        known = self._labels.get(id(module))
+        if known and known[0]() is module:
+            return
+        root = type(module).__name__
+        for path, part in module.named_modules():
+            self._labels[id(part)] = (weakref.ref(part), f"{root}.{path}: {type(part).__name__}" if path else root)
 
     def _totals(self) -> object:
         return [[*key, count] for key, count in list(self._counts.items())]
@@ -82,5 +102,5 @@ class Recorder:
 def install(writer: Writer) -> None:
     """Set the hooks on all modules there will be."""
     recorder = Recorder(writer)
-    hooks.register_module_forward_pre_hook(writer.guarded(recorder.before))
-    hooks.register_module_forward_hook(writer.guarded(recorder.after), always_call=True)
+    hooks.register_module_forward_pre_hook(recorder.before)
+    hooks.register_module_forward_hook(recorder.after, always_call=True)

@@ -42,7 +42,8 @@ class Graphs:
     def watch(self, output: Any, place: Place, label: str) -> None:
         """Count the graphs of the tensors in an output; their size is measured for every event whose number is a power of two."""
         series = (*place, label)
-        nodes = [tensor.grad_fn for tensor in _tensors(output) if tensor.grad_fn is not None]
+        tensors = (output,) if isinstance(output, torch.Tensor) else _tensors(output)
+        nodes = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
         new = [node for node in nodes if _KEY not in node.metadata]
         count = self._counts[series] = self._counts.get(series, 0) + 1
         if count & (count - 1) == 0:

@@ -30,7 +30,10 @@ class Place(NamedTuple):
         return self[:3]
 
 
+_NOWHERE = Place()
 _files: dict[str, str] = {}
+_functions: dict[int, tuple[CodeType, tuple[str, str] | None]] = {}
+"""By identity: the hash of code is that of all it holds. The code is kept, so that its identity stays its own."""
 
 
 def user_file(code: CodeType) -> str:
@@ -45,16 +48,27 @@ def user_file(code: CodeType) -> str:
 
 
 def caller() -> Place:
-    """The innermost line of the user's code that is running."""
+    """The innermost line of the user's code that is running.
+
+    Called for every forward, and calls nothing for code that it knows: the trace function makes each call cost twice.
+    """
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001  # there is no public way that is fast
     innermost, within = None, []
     while frame is not None:
-        file = user_file(frame.f_code)
-        if file:
-            innermost = innermost or (file, function_name(frame.f_code), frame.f_lineno)
-            within.append(f"{file}:{function_name(frame.f_code)}")
+        code = frame.f_code
+        known = _functions.get(id(code)) or _learn(code)
+        function = known[1]
+        if function:
+            innermost = innermost or (*function, frame.f_lineno)
+            within.append(":".join(function))
         frame = frame.f_back
-    return Place(*innermost, tuple(reversed(within))) if innermost else Place()
+    return tuple.__new__(Place, (*innermost, tuple(within[::-1]))) if innermost else _NOWHERE
+
+
+def _learn(code: CodeType) -> tuple[CodeType, tuple[str, str] | None]:
+    file = user_file(code)
+    found = _functions[id(code)] = (code, (file, function_name(code)) if file else None)
+    return found
 
 
 def function_name(code: CodeType) -> str:

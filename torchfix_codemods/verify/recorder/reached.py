@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable
 
 from .places import Place, function_name, user_file
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from .writer import Writer
 
-CALLS = 2_000_000
+CALLS = 1_000_000
 """Calls of Python functions that are traced: tracing makes all Python code slower, and has to end."""
 _ORDINARY = (StopIteration, StopAsyncIteration, GeneratorExit)
 """How loops and generators end: no events of their own."""
@@ -28,13 +28,12 @@ class Reached:
         self._edited = {file: set(lines) for file, lines in edited.items()}
         self.lines: set[tuple[str, int]] = set()
         self.raised: dict[tuple[Any, ...], int] = {}
-        self._foreign: set[str] = set()
-        self._calls = 0
+        self._is_complete = True
 
     @property
     def is_complete(self) -> bool:
         """Whether the whole program was traced."""
-        return self._calls < CALLS
+        return self._is_complete
 
     def totals(self) -> object:
         """The edited lines that were run, the exceptions that were raised, and whether the trace is complete."""
@@ -46,17 +45,36 @@ class Reached:
         self.lines.clear()
         self.raised.clear()
 
-    def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:  # noqa: ARG002  # the protocol of trace functions
-        """Called for every call of a Python function: nearly always one that isn't the user's, which has to be told fast."""
-        self._calls += 1
-        if self._calls >= CALLS:
-            _stop()
-        if frame.f_code.co_filename in self._foreign:
-            return None
-        file = user_file(frame.f_code)
-        if not file:
-            self._foreign.add(frame.f_code.co_filename)
-            return None
+    def tracer(self) -> Callable[[FrameType, str, Any], Any]:
+        """The function that is called for every call of a Python function: nearly always one that isn't the user's.
+
+        A closure with nothing to look up for such code, since it decides how much slower the program gets.
+        """
+        foreign: set[str] = set()
+        calls = 0
+
+        def trace(frame: FrameType, event: str, argument: Any) -> Any:  # noqa: ARG001  # the protocol of trace functions
+            nonlocal calls
+            calls += 1
+            if frame.f_code.co_filename in foreign and calls < CALLS:
+                return None
+            if calls >= CALLS:
+                self._stop()
+            file = user_file(frame.f_code)
+            if not file:
+                foreign.add(frame.f_code.co_filename)
+                return None
+            return self._followed(frame, file)
+
+        return trace
+
+    def _stop(self) -> None:
+        self._is_complete = False
+        threading.settrace(None)
+        sys.settrace(None)
+
+    def _followed(self, frame: FrameType, file: str) -> Callable[[FrameType, str, Any], Any]:
+        """Follow a function of the user: what it raises, and its lines as long as edited ones have not been seen."""
         wanted = self._wanted(frame.f_code, file)
         frame.f_trace_lines = bool(wanted)
         return lambda frame, event, argument: self._inside(frame, event, argument, file, wanted)
@@ -81,11 +99,6 @@ class Reached:
         if not user_file_below(traceback):
             key = (file, function_name(frame.f_code), frame.f_lineno, kind.__name__, str(error).partition("\n")[0][:200])
             self.raised[key] = self.raised.get(key, 0) + 1
-
-
-def _stop() -> None:
-    threading.settrace(None)
-    sys.settrace(None)
 
 
 def user_file_below(traceback: Any) -> bool:
@@ -116,9 +129,10 @@ def install(writer: Writer) -> None:
     with open(os.environ["TORCHFIX_EDITED"], encoding="utf-8") as file:
         reached = Reached(json.load(file))
     writer.add_part("reached", reached.totals, reached.reset)
-    threading.settrace(reached)
-    sys.settrace(reached)
+    trace = reached.tracer()
+    threading.settrace(trace)
+    sys.settrace(trace)
     frame: FrameType | None = sys._getframe()  # noqa: SLF001  # what runs already is told by hand: the functions that import torch
     while frame is not None:
-        frame.f_trace = reached(frame, "call", None)
+        frame.f_trace = trace(frame, "call", None)
         frame = frame.f_back

@@ -26,6 +26,7 @@ def start() -> None:
     actions = {
         "numpy": lambda numpy: numpy.random.seed(seed),
         "torch": lambda torch: _with_torch(torch, seed),
+        "torch._dynamo": _with_compiler,
         "torch._dynamo.trace_rules": _leave_trace_function,
     }
     sys.meta_path.insert(0, AfterImport(actions))
@@ -37,6 +38,13 @@ def _with_torch(torch: Any, seed: int) -> None:
         from .record import record
 
         record()
+
+
+def _with_compiler(_: Any) -> None:
+    if os.environ.get("TORCHFIX_TRACES"):
+        from .forwards import COMPILER
+
+        COMPILER.is_loaded = True
 
 
 def _leave_trace_function(rules: Any) -> None:

@@ -59,6 +59,11 @@ class Writer:
         if len(self._rows) >= PENDING:
             self.flush()
 
+    def failed(self, function: str, error: Exception) -> None:
+        """Note an error of the recorder's own."""
+        text = f"{function}: {type(error).__name__}: {error}"[:200]
+        self._errors[text] = self._errors.get(text, 0) + 1
+
     def guarded(self, function: Function) -> Function:
         """The function, with its own errors noted instead of raised: the program must not suffer from its recorder."""
 
@@ -67,8 +72,7 @@ class Writer:
             try:
                 return function(*arguments, **keywords)
             except Exception as error:  # noqa: BLE001  # the border
-                text = f"{function.__qualname__}: {type(error).__name__}: {error}"[:200]
-                self._errors[text] = self._errors.get(text, 0) + 1
+                self.failed(function.__qualname__, error)
                 return None
 
         return call  # type: ignore[return-value]  # of the same signature
