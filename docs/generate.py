@@ -3,8 +3,8 @@
 Usage: python docs/generate.py [RULE…] [--again] [--check]
 
 For the rules named (all, when none is): `transforms/<category>/measured/<rule>.json`, the contract table that `explain`
-prints, and `docs/rules/<rule>.md`. For the catalogue: `docs/rules/README.md`, the table of rules in `README.md`, and
-`docs/verified.md`, from what `verify --record docs/verified.json` has kept of its runs.
+prints, and `docs/rules/<rule>.md`. For the catalogue: `docs/rules/README.md`, the list of rules in `README.md`, the picture
+`docs/diff.svg`, and `docs/verified.md`, from what `verify --record docs/verified.json` has kept of its runs.
 Only cases that changed since they were measured are executed; with `--again` all are. On a machine with a GPU, what was
 not verified without one is filled in. `--check` writes and executes nothing, lists what is out of date, and exits with 1
 if anything is.
@@ -18,13 +18,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torchfix_codemods.catalogue import Choice
 from torchfix_codemods.measured import Measured, dumps, measured, place
-from torchfix_codemods.output.page import index, overview, page
+from torchfix_codemods.output.diff import unified_diff
+from torchfix_codemods.output.page import index, names, page
+from torchfix_codemods.output.picture import terminal_picture
 from torchfix_codemods.output.verified import verified
 from torchfix_codemods.recorded import Executable, loads
+from torchfix_codemods.rule import Safety
 from torchfix_codemods.transforms import CHAIN
 from torchfix_codemods.verify.case import cases, digest
 from torchfix_codemods.verify.measure import Breach, counted, measure
+from torchfix_codemods.workspace.tasks import RewriteTask, Rewrote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,9 +40,11 @@ ROOT = Path(__file__).resolve().parents[1]
 FIXTURES = ROOT / "fixtures"
 PAGES = ROOT / "docs" / "rules"
 README = ROOT / "README.md"
+PICTURE = ROOT / "docs" / "diff.svg"
+PICTURED = "examples/train_gan.py"
 RECORD = ROOT / "docs" / "verified.json"
 VERIFIED = ROOT / "docs" / "verified.md"
-_TABLE = re.compile(r"(?<=<!-- rules: written by docs/generate.py -->\n).*?(?=<!-- end of rules -->)", re.DOTALL)
+_LIST = re.compile(r"(?<=<!-- rules: written by docs/generate.py -->\n).*?(?=<!-- end of rules -->)", re.DOTALL)
 
 
 def main() -> int:
@@ -85,10 +92,18 @@ def documents(rules: Sequence[Rule]) -> dict[Path, str]:
     """Every page and its text."""
     pages = {PAGES / f"{rule.name}.md": page(rule, measured(rule)) for rule in rules}
     by_category = sorted(CHAIN, key=lambda rule: (rule.category.value, rule.name))
-    listed = "\n".join(overview(by_category, "docs/rules/")) + "\n"
+    listed = "\n".join(names(by_category)) + "\n"
     record = loads(_text(RECORD)) if RECORD.exists() else []
     catalogue = {PAGES / "README.md": index(by_category), VERIFIED: verified(record, executables())}
-    return {**pages, **catalogue, README: _TABLE.sub(lambda _: listed, _text(README))}
+    return {**pages, **catalogue, PICTURE: picture(), README: _LIST.sub(lambda _: listed, _text(README))}
+
+
+def picture() -> str:
+    """What `diff` shows of an example."""
+    path = ROOT / PICTURED
+    result = RewriteTask(Choice(), Safety.UNSAFE)(str(path))
+    assert isinstance(result, Rewrote)
+    return terminal_picture(f"torchmod diff --unsafe-fixes {PICTURED}", unified_diff(str(path), result.before, result.after, str(ROOT)))
 
 
 def executables() -> list[Executable]:

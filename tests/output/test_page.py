@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from torchfix_codemods.measured import Measured, Row
-from torchfix_codemods.output.page import index, overview, page
+from torchfix_codemods.output.page import index, names, overview, page
 from torchfix_codemods.transforms import CHAIN
 
 RULE = next(rule for rule in CHAIN if rule.name == "nn-init-data-arg")
@@ -44,6 +44,13 @@ def test_columns_stand_below_each_other():
     assert len({len(line) for line in lines}) == 1
     assert len(lines) == len(CHAIN) + 2
     assert lines[2].startswith(f"| [`{CHAIN[0].name}`](docs/rules/{CHAIN[0].name}.md) ")
+
+
+def test_names_are_listed_by_category():
+    text = "\n".join(names(CHAIN))
+    assert sorted(re.findall(r"`(.*?)`", text)) == sorted(rule.name for rule in CHAIN)
+    assert text.startswith("* **modes**: `")
+    assert max(map(len, text.splitlines())) <= 125
 
 
 def test_index_has_every_rule_once_below_its_category():

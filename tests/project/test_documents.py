@@ -60,10 +60,10 @@ def test_pages_that_differ_or_have_no_rule_are_noticed(generate):
     assert generate.orphans() == [generate.PAGES / "gone.md"]
 
 
-def test_the_table_in_the_readme_is_between_its_marks(generate):
+def test_the_list_in_the_readme_is_between_its_marks(generate):
     text = generate.README.read_text()
     start, end = text.index("<!-- rules: written"), text.index("<!-- end of rules -->")
-    assert all(f"[`{rule.name}`](docs/rules/{rule.name}.md)" in text[start:end] for rule in CHAIN)
+    assert all(f"`{rule.name}`" in text[start:end] for rule in CHAIN)
     generate.README.write_text(text[: text.index("\n", start) + 1] + text[end:])
     assert generate.documents([])[generate.README] == text
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
 from typing import TYPE_CHECKING
 
 from ..measured import NOT_VERIFIED
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from ..rule import Rule
 
 _COLUMNS = ("case", "device", "observation", "before", "after", "promised", "verdict")
+_WIDTH = 125
+"""Columns of text in a document."""
 
 
 def documentation(rule: Rule) -> str:
@@ -78,11 +81,22 @@ def overview(rules: Iterable[Rule], folder: str) -> Iterator[str]:
     return table(("rule", "finds", "best fix"), rows)
 
 
+def names(rules: Sequence[Rule]) -> Iterator[str]:
+    """The lines of a list of rules, by category."""
+    for category, mine in _by_category(rules):
+        text = f"* **{category}**: {', '.join(f'`{rule.name}`' for rule in mine)}"
+        yield from textwrap.wrap(text, _WIDTH, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
+
+
+def _by_category(rules: Sequence[Rule]) -> Iterator[tuple[str, list[Rule]]]:
+    categories = sorted({rule.category for rule in rules}, key=list(type(rules[0].category)).index)
+    for category in categories:
+        yield category.value, [rule for rule in rules if rule.category is category]
+
+
 def index(rules: Sequence[Rule]) -> str:
     """The pages, by category."""
-    categories = sorted({rule.category for rule in rules}, key=list(type(rules[0].category)).index)
     parts = ["# Rules", f"{count(len(rules), 'rule')}; those that are optional run only when they are selected by name."]
-    for category in categories:
-        mine = [rule for rule in rules if rule.category is category]
-        parts += [f"## {category.value}", "\n".join(overview(mine, ""))]
+    for category, mine in _by_category(rules):
+        parts += [f"## {category}", "\n".join(overview(mine, ""))]
     return "\n\n".join(parts) + "\n"
