@@ -115,6 +115,52 @@ def test_a_wrong_rule_is_a_regression_at_its_place(rule, expected, tmp_path):
     assert f"{rule} (" in report.text
 
 
+OLD_SCRIPT = """\
+import torch
+from torch import nn
+from torch.autograd import Variable
+
+model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(), nn.Linear(8, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+data = [(torch.randn(3, 4), torch.tensor([0, 1, 0])) for _ in range(4)]
+
+
+def train():
+    for x, y in data:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(Variable(x)), y)
+        loss.backward()
+        optimizer.step()
+        print("loss", loss.data[0])
+
+
+def test():
+    model.eval()
+    correct = 0
+    for x, y in data:
+        output = model(x)
+        correct += (output.argmax(1) == y).sum().item()
+    print("correct", correct)
+    return correct
+
+
+train()
+test()
+"""
+
+
+def test_a_script_that_ends_at_an_old_idiom_is_compared_behind_it_too(tmp_path):
+    (tmp_path / "old.py").write_text(OLD_SCRIPT)
+    result = run("verify", "--script", f"{sys.executable} old.py", "--json", "report.json", "old.py", cwd=tmp_path)
+    report = SimpleNamespace(**json.loads((tmp_path / "report.json").read_text()))
+    assert (result.returncode, report.regressions, report.before["passed"], report.after["passed"]) == (0, [], False, True)
+    assert [(stage["rules"], stage["passed"]) for stage in report.going_on] == [(["scalar-index-to-item"], True)]
+    assert ("eval-missing-no-grad", "gradients at forward: off", "on ×4", "off ×4") in shown(report)
+    assert ("scalar-index-to-item", "exceptions: less", "1", "0") in shown(report)
+    assert all(fix["run"] for fix in report.fixes)
+    assert "it goes on with those of scalar-index-to-item alone" in result.stdout.decode()
+
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 QUIET = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync"
 

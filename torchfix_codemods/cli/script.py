@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -83,7 +84,12 @@ def _compared(settings: Settings, results: list[Rewrote]) -> Comparison:
             sources = {below_top(result.path): result.before for result in results}
             everything = fixes(results)
             script = Script(sandbox, settings.command, sources, _tell)
-            return script.compare(everything, fixes(_safe_only(settings)) if _is_mixed(everything) else None)
+            safe = fixes(_of_safety(settings, Safety.SAFE)) if _is_mixed(everything) else None
+
+            def of_rules(names: frozenset[str]) -> Fixes:
+                return fixes(_of_safety(replace(settings, select=tuple(sorted(names)), ignore=()), minimum_of(settings)))
+
+            return script.compare(everything, safe, of_rules)
     except (NotCopied, NothingRecorded) as error:
         raise UsageError(str(error)) from None
 
@@ -93,8 +99,8 @@ def _is_mixed(fixes: Fixes) -> bool:
     return {fix.safety for fix in fixes.applied} == {Safety.SAFE, Safety.UNSAFE}
 
 
-def _safe_only(settings: Settings) -> list[Rewrote]:
-    return [result for result in _rewritten(settings, Safety.SAFE) if isinstance(result, Rewrote)]
+def _of_safety(settings: Settings, minimum: Safety) -> list[Rewrote]:
+    return [result for result in _rewritten(settings, minimum) if isinstance(result, Rewrote)]
 
 
 def _tell(text: str) -> None:

@@ -77,13 +77,21 @@ def summary(comparison: Comparison) -> str:
     lines = [f"{count(len(comparison.fixes), 'fix')}, {reached} of them run by `{comparison.command}`; {verdict}."]
     lines += [f"Before: {before}, after: {after}. Recording took {comparison.slowdown:.2f} times as long as running without it."]
     if not comparison.before.outcome.passed:
-        last = _last_line(comparison.before.outcome)
-        lines.append(f"The command fails before the fixes as well{last}: both sides are compared as far as it gets.")
+        lines.append(f"The command fails before the fixes{_last_line(comparison.before.outcome)}: {_how_far(comparison)}")
     if comparison.varying:
         lines.append(f"Not judged, since it differs from run to run: {'; '.join(comparison.varying[:5])}.")
     errors = {text for run in (comparison.before, comparison.after) for process in run.processes for text in process.errors}
     lines += [f"Not recorded: {text}." for text in sorted(errors)]
     return "\n".join(lines)
+
+
+def _how_far(comparison: Comparison) -> str:
+    """What a command that fails is compared with."""
+    base = comparison.base
+    if not base.rules:
+        return "both sides are compared as far as it gets."
+    further = "" if base.run.outcome.passed else ", as far as it gets then"
+    return f"it goes on with those of {', '.join(sorted(base.rules))} alone, and all others are compared with that{further}."
 
 
 def _last_line(outcome: Outcome) -> str:

@@ -21,6 +21,7 @@ def as_json(comparison: Comparison, promises: Sequence[Promise], costs: Sequence
     report = {
         "command": comparison.command,
         "before": _run(comparison.before),
+        "going_on": [{"rules": sorted(stage.rules), **_run(stage.run)} for stage in comparison.stages[1:]],
         "after": _run(comparison.after),
         "slowdown": round(comparison.slowdown, 3),
         "fixes": [

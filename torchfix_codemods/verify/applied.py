@@ -88,6 +88,22 @@ def original_lines(before: bytes, after: bytes) -> list[int]:
     return lines
 
 
+def moved_lines(edited: Mapping[str, Sequence[int]], lines: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
+    """Lines of the original files, as they are numbered in changed ones; `lines` is `original_lines` of each changed file."""
+
+    def moved(file: str) -> list[int]:
+        return [number for number, original in enumerate(lines[file]) if number and original in edited[file]]
+
+    return {file: moved(file) if file in lines else list(edited[file]) for file in edited}
+
+
+def in_original_lines(process: Process, lines: Mapping[str, Sequence[int]]) -> Process:
+    """A process that ran changed files, with the lines that it reached numbered as in the original ones."""
+    reached = process.totals.get("reached") or {}
+    found = [[file, lines[file][line] if file in lines and line < len(lines[file]) else line] for file, line in reached.get("lines", ())]
+    return replace(process, totals={**process.totals, "reached": {**reached, "lines": found}}) if found else process
+
+
 def with_reached(fixes: Sequence[Applied], processes: Sequence[Process], sources: Mapping[str, bytes]) -> list[Applied]:
     """The fixes, with whether their code was run."""
     reached = [process.totals.get("reached") or {} for process in processes]

@@ -112,8 +112,8 @@ def _subject(judged: Judged) -> str:
 
 
 def costs(comparison: Comparison) -> list[Cost]:
-    """Time and memory of both sides; they vary from run to run, and are told without a verdict."""
-    rows = [Cost(name, float(measure(comparison.before)), float(measure(comparison.after)), unit) for name, unit, measure in _COSTS]
+    """Time and memory of both sides, as far as both go; they vary from run to run, and are told without a verdict."""
+    rows = [Cost(name, float(measure(comparison.base.run)), float(measure(comparison.after)), unit) for name, unit, measure in _COSTS]
     return [row for row in rows if row.before or row.after]
 
 
@@ -149,8 +149,8 @@ _DRAWN = (
 
 
 def curves(comparison: Comparison) -> list[Curve]:
-    """The curves of both sides, in the order of the plots."""
-    sides = (("before", comparison.before), ("after", comparison.after))
+    """The curves of both sides, as far as both go, in the order of the plots."""
+    sides = (("before", comparison.base.run), ("after", comparison.after))
     return [curve for title, kind, name in _DRAWN for side, run in sides for curve in _curves(title, kind, name, side, run)]
 
 

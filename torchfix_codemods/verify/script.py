@@ -6,11 +6,13 @@ import json
 import os
 import tempfile
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from ..effects import Aspect
 from ..rule import Safety
-from .applied import edited_lines, original_lines, with_reached
+from .applied import edited_lines, in_original_lines, moved_lines, original_lines, with_reached
 from .changes import Change, changes
 from .facts import Facts, facts_of
 from .judgement import Applied, Judged, Kind, judge
@@ -61,13 +63,24 @@ class Fixes:
 
 
 @dataclass(frozen=True)
+class Stage:
+    """A run that comes further than the one before it, by the fixes of some rules."""
+
+    run: Run
+    rules: frozenset[str] = frozenset()
+    """The rules whose fixes are applied."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Comparison:
     """The command before and after the fixes."""
 
     command: str
     plain: Run
     """Before the fixes, not recorded."""
-    before: Run
+    stages: tuple[Stage, ...]
+    """Before the fixes; and where that breaks off, with those by which it goes on: what follows is compared from there."""
     after: Run
     fixes: tuple[Applied, ...]
     judged: tuple[Judged, ...]
@@ -76,6 +89,16 @@ class Comparison:
     """What the safe fixes have changed alone; None when there was nothing to tell apart."""
     varying: tuple[str, ...]
     """What differs from run to run without any fix, and was not judged."""
+
+    @property
+    def before(self) -> Run:
+        """Before the fixes, recorded."""
+        return self.stages[0].run
+
+    @property
+    def base(self) -> Stage:
+        """What comes furthest without the other fixes."""
+        return self.stages[-1]
 
     @property
     def slowdown(self) -> float:
@@ -108,37 +131,55 @@ class Script:
         self._sandbox, self._command, self._sources, self._tell = sandbox, command, sources, tell
         self._edited: dict[str, list[int]] = {}
 
-    def compare(self, fixes: Fixes, safe: Fixes | None) -> Comparison:
+    def compare(self, fixes: Fixes, safe: Fixes | None, of_rules: Callable[[frozenset[str]], Fixes]) -> Comparison:
         """Run the command before and after; `safe` are the safe fixes alone, where there are unsafe ones too.
 
-        Raises `NothingRecorded`, and `NotCopied`.
+        `of_rules` gives the fixes of some rules alone. Raises `NothingRecorded`, and `NotCopied`.
         """
         self._edited = edited_lines(fixes.applied, self._sources)
         plain = self._run("before the fixes, not recorded", {}, recorded=False)
         before = self._run("before the fixes, recorded", {})
         if not before.processes:
             raise NothingRecorded(_nothing_recorded(self._command, self._sandbox.top, before.outcome))
-        applied = with_reached(fixes.applied, before.processes, self._sources)
         after = self._run("after the fixes", fixes.files)
-        judged = judge(changes(before.facts, after.facts), applied)
-        safe_judged = self._safe(before, safe, applied) if safe else None
-        varying = self._varying(before, [*judged, *(safe_judged or ())])
+        stages = self._stages(before, after, with_reached(fixes.applied, before.processes, self._sources), of_rules)
+        processes = [process for stage in stages for process in stage.run.processes]
+        applied = with_reached(fixes.applied, processes, self._sources)
+        judged = _judged(stages, after, applied)
+        safe_judged = self._safe(stages, safe, applied) if safe else None
+        varying = self._varying(stages[-1], [*judged, *(safe_judged or ())])
         names = tuple(sorted({f"{change.key.aspect.value}: {change.key.label}" for change in varying}))
         kept = without(varying, judged)
         kept_safe = None if safe_judged is None else without(varying, safe_judged)
-        return Comparison(self._command, plain, before, after, tuple(applied), kept, kept_safe, names)
+        return Comparison(self._command, plain, tuple(stages), after, tuple(applied), kept, kept_safe, names)
 
-    def _safe(self, before: Run, safe: Fixes, applied: Sequence[Applied]) -> list[Judged]:
+    def _stages(self, before: Run, after: Run, applied: Sequence[Applied], of_rules: Callable[[frozenset[str]], Fixes]) -> list[Stage]:
+        """Where the command breaks off, it is run with just the fixes by which it doesn't: behind that place too there are fixes to see."""
+        stages = [Stage(before)]
+        everything = frozenset(fix.rule for fix in applied)
+        while not stages[-1].run.outcome.passed:
+            last = stages[-1]
+            rules = last.rules | _curing(changes(last.run.facts, after.facts), applied)
+            if rules in {last.rules, everything}:
+                break
+            files = of_rules(rules).files
+            run = self._run(f"with the fixes of {', '.join(sorted(rules))} alone, by which it goes on", files)
+            stages.append(Stage(run, rules, files))
+        return stages
+
+    def _safe(self, stages: Sequence[Stage], safe: Fixes, applied: Sequence[Applied]) -> list[Judged]:
         """With the safe fixes alone the values have to be the same."""
         after = self._run("after the safe fixes", safe.files)
-        return judge(changes(before.facts, after.facts), [fix for fix in applied if fix.safety is Safety.SAFE])
+        unsafe = {fix.rule for fix in applied if fix.safety is not Safety.SAFE}
+        below = [stage for stage in stages if not stage.rules & unsafe]
+        return _judged(below, after, [fix for fix in applied if fix.safety is Safety.SAFE])
 
-    def _varying(self, before: Run, judged: Sequence[Judged]) -> list[Change]:
+    def _varying(self, base: Stage, judged: Sequence[Judged]) -> list[Change]:
         """What differs when the command is simply run again; asked only where something is to be explained."""
         if all(j.kind is not Kind.REGRESSION for j in judged):
             return []
-        again = self._run("before the fixes once more, since something has changed that no rule has promised", {})
-        return changes(before.facts, again.facts)
+        again = self._run("once more as before, since something has changed that no rule has promised", base.files)
+        return changes(base.run.facts, again.facts)
 
     def _run(self, what: str, files: Mapping[str, bytes], recorded: bool = True) -> Run:
         self._tell(f"running `{self._command}` {what} …")
@@ -146,12 +187,12 @@ class Script:
             traces = os.path.join(folder, "traces")
             os.mkdir(traces)
             edited = os.path.join(folder, "edited.json")
-            Path(edited).write_text(json.dumps(self._edited), encoding="utf-8")
+            lines = {name: original_lines(self._sources[name], data) for name, data in files.items()}
+            Path(edited).write_text(json.dumps(moved_lines(self._edited, lines)), encoding="utf-8")
             recording = {"TORCHFIX_TRACES": traces, "TORCHFIX_EDITED": edited} if recorded else {}
             outcome = self._sandbox.trial(self._command, files, self._environ(recording))
             self._tell(f" {'passed' if outcome.passed else outcome.reason}, {outcome.seconds:.1f} s\n")
-            lines = {name: original_lines(self._sources[name], data) for name, data in files.items()}
-            return Run(outcome, read_traces(traces), lines)
+            return Run(outcome, tuple(in_original_lines(process, lines) for process in read_traces(traces)), lines)
 
     def _environ(self, recording: Mapping[str, str]) -> Callable[[Mapping[str, str]], Mapping[str, str]]:
         """The variables of a run: the same seeds in all of them."""
@@ -162,6 +203,25 @@ class Script:
             return {**env, **own, **recording}
 
         return environ
+
+
+def _judged(stages: Sequence[Stage], after: Run, applied: Sequence[Applied]) -> list[Judged]:
+    """What has changed from each stage to the next, by the fixes that are new in it, and from the last one to all fixes."""
+    judged: list[Judged] = []
+    runs = [*stages, Stage(after, frozenset(fix.rule for fix in applied))]
+    for first, second in pairwise(runs):
+        new = [fix for fix in applied if fix.rule in second.rules - first.rules]
+        judged += judge(changes(first.run.facts, second.run.facts), new)
+    return judged
+
+
+def _curing(found: Sequence[Change], applied: Sequence[Applied]) -> frozenset[str]:
+    """The rules that have promised that the exception which ends the program is gone; it may end with another one, further on."""
+    endings = [change for change in found if change.key.label == "ends with" and not change.is_new]
+    kinds = {change.before.partition(":")[0] for change in endings}
+    promised = [j for j in judge(found, applied) if j.kind is Kind.PROMISED]
+    cured = [j for j in promised if j.change in endings or (j.change.key.aspect is Aspect.RAISED and j.change.key.label in kinds)]
+    return frozenset(rule for j in cured for rule in j.rules)
 
 
 def without(varying: Sequence[Change], judged: Sequence[Judged]) -> tuple[Judged, ...]:
