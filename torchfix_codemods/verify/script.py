@@ -136,15 +136,15 @@ class Script:
 
         `of_rules` gives the fixes of some rules alone. Raises `NothingRecorded`, and `NotCopied`.
         """
-        self._edited = edited_lines(fixes.applied, self._sources)
+        # Alone, the safe fixes may be others: an unsafe one may have taken the place of one of them.
+        self._edited = edited_lines([*fixes.applied, *(safe.applied if safe else ())], self._sources)
         plain = self._run("before the fixes, not recorded", {}, recorded=False)
         before = self._run("before the fixes, recorded", {})
         if not before.processes:
             raise NothingRecorded(_nothing_recorded(self._command, self._sandbox.top, before.outcome))
         after = self._run("after the fixes", fixes.files)
-        stages = self._stages(before, after, with_reached(fixes.applied, before.processes, self._sources), of_rules)
-        processes = [process for stage in stages for process in stage.run.processes]
-        applied = with_reached(fixes.applied, processes, self._sources)
+        stages = self._stages(before, after, self._reached(fixes, [Stage(before)]), of_rules)
+        applied = self._reached(fixes, stages)
         judged = _judged(stages, after, applied)
         safe_judged = self._safe(stages, safe, applied) if safe else None
         varying = self._varying(stages[-1], [*judged, *(safe_judged or ())])
@@ -169,10 +169,14 @@ class Script:
 
     def _safe(self, stages: Sequence[Stage], safe: Fixes, applied: Sequence[Applied]) -> list[Judged]:
         """With the safe fixes alone the values have to be the same."""
+        alone = self._reached(safe, stages)
         after = self._run("after the safe fixes", safe.files)
-        unsafe = {fix.rule for fix in applied if fix.safety is not Safety.SAFE}
-        below = [stage for stage in stages if not stage.rules & unsafe]
-        return _judged(below, after, [fix for fix in applied if fix.safety is Safety.SAFE])
+        rules = {fix.rule for fix in alone} - {fix.rule for fix in applied if fix.safety is not Safety.SAFE}
+        return _judged([stage for stage in stages if stage.rules <= rules], after, alone)
+
+    def _reached(self, fixes: Fixes, stages: Sequence[Stage]) -> list[Applied]:
+        processes = [process for stage in stages for process in stage.run.processes]
+        return with_reached(fixes.applied, processes, self._sources)
 
     def _varying(self, base: Stage, judged: Sequence[Judged]) -> list[Change]:
         """What differs when the command is simply run again; asked only where something is to be explained."""
